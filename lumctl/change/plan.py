@@ -24,6 +24,7 @@ from lumctl.change.plan_parts import (
     Step,
     StepEvidence,
     counted_changes,
+    permit_of,
     receivers,
     stages,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "counted_changes",
     "from_document",
     "only_adopts",
+    "permit_of",
     "plan_digest",
     "programmed",
     "read_circuits",
@@ -124,6 +126,11 @@ class Plan:
         for change in programmed(self.steps):
             states.setdefault(change.device, {})[change.puc] = str(change.after)
         return states
+
+    @property
+    def permit(self) -> str:
+        """The name of what a plan of kind ``phases`` permits."""
+        return permit_of(self.phases, self.created_at)
 
     def sealed(self) -> "Plan":
         """The same plan with its digest."""

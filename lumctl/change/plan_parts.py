@@ -194,9 +194,12 @@ class PlannedPhase:
         return cls(str(document["name"]), cells)
 
 
-def permit_of(phases: Iterable[PlannedPhase]) -> str:
-    """The name of what a plan of kind ``phases`` permits: made from its phases, so that the plan can record it."""
-    said = json.dumps([phase.to_document() for phase in phases], sort_keys=True)
+def permit_of(phases: Iterable[PlannedPhase], made_at: float) -> str:
+    """The name of what a plan of kind ``phases`` permits, made from its phases and time: the plan can record it.
+
+    A later plan has another name, also for the same phases: what knows only the earlier one must not change light.
+    """
+    said = json.dumps([made_at, [phase.to_document() for phase in phases]], sort_keys=True)
     return f"permit-{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 

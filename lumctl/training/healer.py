@@ -42,7 +42,7 @@ class LightOrder(StrEnum):
     """Give the devices the phase on record."""
     OBTAIN = "obtain"
     """Obtain a permit to change phases."""
-    OBTAIN_ANEW = "obtain anew"
+    OBTAIN_AGAIN = "obtain again"
     """Prove each phase again, then obtain a permit."""
 
 
@@ -135,8 +135,8 @@ class Healer:
             rest(context, self._job)
             self._post(phase_light.rested, None)
             return
-        who, anew = self._agreed_by or origin(), order is LightOrder.OBTAIN_ANEW
-        self._post(phase_light.permitted, obtain_permit(context, self._job, who, anew=anew))
+        who, again = self._agreed_by or origin(), order is LightOrder.OBTAIN_AGAIN
+        self._post(phase_light.permitted, obtain_permit(context, self._job, who, again=again))
 
     def _next(self, context: Context, standby: Standby) -> Order | None:
         """Wait for the next order; while there is none, do deferred work."""

@@ -150,12 +150,13 @@ def open_coordinator(
             stack.callback(watch.close)
         yield coordinator
         writer.stop()
-        _end_permit(context, coordinator.state, agreed_by or origin())
+        _end_permit(context, coordinator.state, healer, agreed_by or origin())
 
 
-def _end_permit(context: Context, state: JobState, who: str) -> None:
+def _end_permit(context: Context, state: JobState, healer: Healer, who: str) -> None:
     """End the permit of a job with phases that has ended; one that goes on without lumctl keeps it."""
     if state.light is not None and state.phase in {JobPhase.ENDED, JobPhase.STOPPED}:
+        healer.close()  # it may be obtaining a permit
         try:
             end_permit(context, state.job.name, who)
         except LumctlError as error:
@@ -172,7 +173,7 @@ def _phase_writer(context: Context, job: Job, post: Post) -> PhaseWriter:
 
 def _phase_effects(writer: PhaseWriter, healer: Healer) -> PhaseEffects:
     return PhaseEffects(
-        obtain=lambda anew: healer.light(LightOrder.OBTAIN_ANEW if anew else LightOrder.OBTAIN),
+        obtain=lambda again: healer.light(LightOrder.OBTAIN_AGAIN if again else LightOrder.OBTAIN),
         begin=writer.begin,
         change=writer.change,
         rest=lambda: healer.light(LightOrder.REST),

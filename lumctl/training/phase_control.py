@@ -88,6 +88,8 @@ class RailLight:
     """The newest request of each rank that waits, the oldest first."""
     newest: dict[int, int] = field(default_factory=dict)
     """The number of each rank's newest request."""
+    dark: dict[int, str] = field(default_factory=dict)
+    """Why the newest request of a rank could not be granted."""
     idle: set[int] = field(default_factory=set)
     """The ranks that need no light until their next request."""
     changes: int = 0
@@ -100,7 +102,7 @@ class RailLight:
 
     def clear(self) -> None:
         """Forget all ranks."""
-        for each in (self.holders, self.waiting, self.newest, self.idle):
+        for each in (self.holders, self.waiting, self.newest, self.dark, self.idle):
             each.clear()
 
     def granted(self) -> list[Wanted]:
@@ -188,8 +190,11 @@ class PhaseControl:
         if request.number <= newest:
             if request.number == newest and request.rank in light.holders:
                 self._lit(request)  # its answer may be lost
+            elif request.number == newest and request.rank in light.dark:
+                self._dark(request, light.dark[request.rank])
             return None
         light.newest[request.rank] = request.number
+        light.dark.pop(request.rank, None)
         if request.phase == NO_PHASE:
             self.leaves(request.rank)
             return None
@@ -223,6 +228,7 @@ class PhaseControl:
         phase, light.changing_to = light.changing_to, None
         for request in [each for each in light.waiting.values() if each.phase == phase]:
             del light.waiting[request.rank]
+            light.dark[request.rank] = why
             self._dark(request, why)
         self._go_on(rail)
 

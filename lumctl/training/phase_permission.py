@@ -1,13 +1,13 @@
 """The permission to change the light of a job between its phases: each phase is proved, then one plan permits all."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lumctl.change.concurrency import all_of
 from lumctl.change.engine import Progress, apply
-from lumctl.change.plan import PHASES, Plan, PlannedPhase, Start, from_document, to_document
-from lumctl.change.plan_parts import permit_of
+from lumctl.change.plan import PHASES, Plan, PlannedPhase, Start, from_document, permit_of, to_document
 from lumctl.context import Context
 from lumctl.errors import RefusedError
 from lumctl.fabric import FabricStates
@@ -41,11 +41,11 @@ class PhasePermit:
 
 
 def obtain_permit(
-    context: Context, job: str, who: str, say: Progress = lambda _line: None, *, anew: bool = False
+    context: Context, job: str, who: str, say: Progress = lambda _line: None, *, again: bool = False
 ) -> PhasePermit:
     """The permit of a job to change its phases: a new one, for which each phase is proved first, or the one in force.
 
-    With ``anew``, each phase is proved in any case.
+    With ``again``, each phase is proved in any case.
 
     Raises:
         RefusedError: the rack has no gateway, or a phase cannot have light now.
@@ -53,13 +53,15 @@ def obtain_permit(
     """
     found = context.inventory.jobs[job]
     require_gateway(context, found)
-    if anew or (plan := permitted(context, job)) is None:
+    with suppress(RefusedError):  # then each phase is proved
+        rest(context, job)
+    if again or (plan := permitted(context, job)) is None:
         _prove_each(context, found, who, say)
         plan = plan_phases(context, job)
         context.store(plan.rack).runs.save_plan(to_document(plan))
         apply(context, plan, who=who)
         say(f"{plan.id} permits {job} to change between its phases: {', '.join(phase.name for phase in plan.phases)}")
-    return PhasePermit(plan.id, _rails(context, found), lit_phase(found, context.assignment()).name)
+    return PhasePermit(plan.id, _rails(context, found, plan), lit_phase(found, context.assignment()).name)
 
 
 def rest(context: Context, job: str) -> None:
@@ -67,10 +69,13 @@ def rest(context: Context, job: str) -> None:
 
     Raises:
         DeviceError: a device did not confirm it.
+        RefusedError: the plan that permits it is not in the store.
     """
-    if (plan := permitted(context, job)) is None:
+    if phase_permit(job, context.assignment()) is None:
         return
     found = context.inventory.jobs[job]
+    if (plan := _plan_on_record(context, found)) is None:
+        raise RefusedError(f"the store has no plan for the permit of {job}: which phase has light is not certain")
     lit = lit_phase(found, context.assignment()).name
     devices = dict.fromkeys(device for phase in plan.phases for device in phase.cells)
     gateway = context.devices.phases(found.rack)
@@ -107,16 +112,16 @@ def end_permit(context: Context, job: str, who: str) -> None:
 
 def permitted(context: Context, job: str) -> Plan | None:
     """The plan that permits a job to change its phases now; ``None`` if there is none."""
-    found = context.inventory.jobs[job]
-    permit = phase_permit(job, context.assignment())
-    if permit is None:
+    plan = _plan_on_record(context, context.inventory.jobs[job])
+    return plan if plan is not None and plan.inventory_digest == context.inventory.digest else None
+
+
+def _plan_on_record(context: Context, job: Job) -> Plan | None:
+    """The plan whose permit a job has on record, made from this inventory or from an earlier version of it."""
+    if (permit := phase_permit(job.name, context.assignment())) is None:
         return None
-    for run in context.store(found.rack).runs.all():  # the newest first
-        if run.state == "done" and run.plan.get("kind") == PHASES:
-            plan = from_document(run.plan)
-            if permit_of(plan.phases) == permit and plan.inventory_digest == context.inventory.digest:
-                return plan
-    return None
+    plans = (from_document(r.plan) for r in context.store(job.rack).runs.all() if r.plan.get("kind") == PHASES)
+    return next((plan for plan in plans if plan.permit == permit), None)  # the newest first
 
 
 def plan_phases(context: Context, job: str) -> Plan:
@@ -142,7 +147,7 @@ def plan_phases(context: Context, job: str) -> Plan:
     steps = StepList(context.inventory)
     steps.check([], kept=[circuit.id for circuit in lit], replaced=[])
     steps.verify([circuit.id for circuit in lit], [])
-    record = {phase_of(job): (made.lit, permit_of(phases))}
+    record = {phase_of(job): (made.lit, permit_of(phases, seen.at))}
     before = {name: seen.assignment.get(name, ()) for name in record}
     steps.assign(before, record)
     pinned = {job: seen.assignment[job], **before}
@@ -168,11 +173,12 @@ def require_gateway(context: Context, job: Job) -> None:
         RefusedError: this program drives them itself, which is too slow to change light in a training step.
     """
     if not context.is_gated(job.rack):
-        aimed = "" if context.target == "rack" else f" --target {context.target}"
+        on_rack = context.target == "rack"
+        aimed = "" if on_rack else f" --target {context.target}"
+        named = ", or in the rack's `gateway:` in the inventory" if on_rack else ""
         raise RefusedError(
             f"job {job.name} changes light in each training step, which only a gateway of rack {job.rack} may do",
-            hint=f"start it: lumctl gateway run {job.rack}{aimed}; then name its socket in $LUMCTL_GATEWAY, or in the "
-            "rack's `gateway:` in the inventory",
+            hint=f"start it: lumctl gateway run {job.rack}{aimed}; then name its socket in $LUMCTL_GATEWAY{named}",
         )
 
 
@@ -224,8 +230,9 @@ def _is_moved(circuit: Circuit, now: FabricStates, then: FabricStates) -> bool:
     return was is not None and (then.path_of(circuit) != was or now.cells_of(was) != then.cells_of(was))
 
 
-def _rails(context: Context, job: Job) -> tuple[Rail, ...]:
-    """The rails of a job where it runs now."""
+def _rails(context: Context, job: Job, plan: Plan) -> tuple[Rail, ...]:
+    """The rails of a job where it runs now, with the devices that change between its phases."""
+    changing = plan.phases[0].cells
     placed = context.assignment()
     ranks, orders = placed[job.name], orders_in(placed)
     paths: list[RankPath] = []
@@ -234,4 +241,4 @@ def _rails(context: Context, job: Job) -> tuple[Rail, ...]:
             a, b = (context.inventory.transponders[end.transponder].accelerator for end in (circuit.a, circuit.b))
             one, other = sorted((ranks.index(a), ranks.index(b)))
             paths.append(RankPath(phase.name, (one, other), circuit.devices))
-    return rails_of(paths)
+    return tuple(replace(rail, devices=tuple(d for d in rail.devices if d in changing)) for rail in rails_of(paths))

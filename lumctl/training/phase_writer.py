@@ -67,8 +67,9 @@ class PhaseWriter:
         with self._turns[rail]:
             try:
                 self._write(permit, stop, rail, phase)
-            except LumctlError as error:
-                self._failed(permit, rail, number, error.message)
+            except Exception as error:  # noqa: BLE001 - the ranks wait for an answer
+                why = error.message if isinstance(error, LumctlError) else f"{type(error).__name__}: {error}"
+                self._failed(permit, rail, number, why)
                 return
         self._confirmed(permit, rail, number)
 

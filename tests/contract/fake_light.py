@@ -36,11 +36,11 @@ class FakeLight:
         self.lit = phase
         phase_light.confirmed(self._cluster.state, permit, rail, number)
 
-    def _obtain(self, anew):
+    def _obtain(self, again):
         def obtained():
             assert self.lit == PIPELINE, "phases are proved while another has light"
             assert not self._cluster.state.group.join_sent, "phases are proved while ranks may use the light"
-            self.proved += anew
+            self.proved += again
             phase_light.permitted(self._cluster.state, permit_for(len(self._cluster.placed)))
 
         self._cluster.later("healer", obtained)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from lumctl.change.plan import PHASES, Plan, PlannedPhase, Start, to_document
-from lumctl.change.plan_parts import permit_of
 from lumctl.inventory.phase_records import phase_of
 from lumctl.store import Record, Store
 
@@ -32,5 +31,5 @@ def permit(store: Store, job: str, phases: Phases, rack: str, *, now: float, **h
     """Save a plan for these phases of a job, the first of which is lit, and record that it permits them."""
     plan = plan_of(phases, rack, **how)
     store.runs.save_plan(to_document(plan))
-    record(store, rack, {phase_of(job): (next(iter(phases)), permit_of(plan.phases))}, now=now)
+    record(store, rack, {phase_of(job): (next(iter(phases)), plan.permit)}, now=now)
     return plan

@@ -66,7 +66,7 @@ class User:
             classes = ("rare",) if each.job.startswith("rare") else ("common", "rare")
             usable = tuple(name for name, spare in free.items() if spare.accelerator_class in classes)
             rows = (usable,) * len(each.accelerators)
-            demands.append(Demand(each.id, each.job, each.asked_at, rows, frozenset(classes)))
+            demands.append(Demand(each.id, each.job, each.asked_at, rows, (frozenset(classes),) * len(rows)))
         name = self.rng.choice(sorted(POLICIES))
         given = decide(name, SharingQuestion(time.time(), tuple(demands), free, seed=self.rng.randrange(99))).given
         for each in waiting:

@@ -1,9 +1,9 @@
 """Requests to light a phase of a job: one device is written to states that a plan holds, without a lease of their own.
 
 A run has proved every phase of the plan, and the assignment records that the plan permits the job to select among them.
-The record goes when another run changes the job. While a process holds the rack's lease, nothing is written but the
-phase on record: a run begins with what the record says. A write uses the number of the newest lease: if a process takes
-the next lease meanwhile, the fence refuses the write, or lets the holder wait until the write has ended.
+The record goes when another run changes the job. While a process holds the rack's lease, nothing is written, but for a
+run that waits until the job has paused: it begins with the phase on record. A write uses the number of the newest
+lease: if a process takes the next one meanwhile, the fence refuses the write, or lets the holder wait for its end.
 """
 
 import time
@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 from lumctl.change.plan import PHASES, Plan, from_document
-from lumctl.change.plan_parts import permit_of
 from lumctl.daemon.gateway.writes import FencedWrites
 from lumctl.devices import transaction
 from lumctl.devices.errors import DeviceRefusedError, LeaseHeldError, StaleFenceError, WrongGatewayError
@@ -111,11 +110,22 @@ class PhaseRequests:
         try:
             return self._store.leases.unheld(self._rack, now=self._now())
         except lease.LeaseHeldError as error:
-            if phase == self._on_record(job):
-                return self._store.leases.newest(self._rack)
+            newest = self._store.leases.newest(self._rack)
+            if phase == self._on_record(job) and self._waits_for_rest(job, newest):
+                return newest
             raise LeaseHeldError(f"{error.message}; nothing was sent", hint=error.hint) from error
         except (RefusedError, StoreError) as error:
             raise _unsent(error) from error
+
+    def _waits_for_rest(self, job: str, number: int) -> bool:
+        """Whether the run under a lease has asked a job to pause, and has written to no device yet."""
+        run = next((run for run in self._store.runs.all() if run.fence == number and run.state == "running"), None)
+        if run is None:
+            return False
+        begun = {entry.step for entry in self._store.journal.of_run(run.id) if entry.kind == "intent"}
+        steps = [step for step in from_document(run.plan).steps if step.id in begun]
+        is_asked = any(step.pauses_job and step.touches == job for step in steps)
+        return is_asked and not any(step.writes for step in steps)
 
     def _on_record(self, job: str) -> str | None:
         """The phase of a job that the store has on record."""
@@ -190,7 +200,7 @@ class PhaseRequests:
                 at = f"port {cell} is connected to {value}" if free else f"PUC {cell} is in {PucState(value).word}"
                 raise DeviceRefusedError(
                     f"{device}: {at}, as in no phase of {plan}; nothing was sent",
-                    hint="see what changed the device, and undo that: lumctl fabric show",
+                    hint="see it: lumctl fabric show; write the device again: lumctl fabric apply --rewrite",
                 )
 
 
@@ -206,7 +216,7 @@ def _ready(plan: Plan) -> _Ready:
             known.setdefault(device, set()).update(
                 pair for cell, state in states.items() for pair in _either_way(cell, state)
             )
-    return _Ready(permit_of(plan.phases), cells, {device: frozenset(states) for device, states in known.items()})
+    return _Ready(plan.permit, cells, {device: frozenset(states) for device, states in known.items()})
 
 
 def _either_way(cell: int, state: str) -> tuple[tuple[int, str], ...]:

@@ -122,6 +122,7 @@ def _advance(state: JobState) -> None:
     recovery = state.recovery
     if recovery is not None and recovery.retry_at is not None and state.effects.now() >= recovery.retry_at:
         recovery.retry_at = None
+    phase_light.go_on(state)
     requests.grant_pauses(state)
     if state.phase is JobPhase.STOPPING and state.all_parked():
         job_end.write_checkpoints(state)

@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lumctl.devices.errors import DeviceUnreachableError
+from lumctl import store
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError, LeaseHeldError
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.state import JobEnd, JobLight, JobState
@@ -19,8 +20,10 @@ from lumctl.training.phase_control import PhaseControl, Wanted
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.protocol import DARK, LIT, phase_mac
 
-RETRY_S = 2.0
-"""When a gateway that could not be reached is asked again for a permit."""
+RETRY_S = 0.5
+"""When rest or a permit is tried again that something passing has prevented."""
+_PASSING = (UnreachableError, DeviceUnreachableError, LeaseHeldError, store.LeaseHeldError)
+"""What prevents a permit only for now: a gateway or device that starts again, a run that changes the rack."""
 
 
 def is_ready(state: JobState) -> bool:
@@ -30,9 +33,16 @@ def is_ready(state: JobState) -> bool:
         return True
     waits = light.is_sought or state.effects.now() < light.retry_at
     if not waits and light.permit is None and light.is_at_rest:
-        light.is_sought = True
-        light.effects.obtain(light.anew)
+        light.is_sought, light.is_void = True, False
+        light.effects.obtain(light.again)
     return light.permit is not None
+
+
+def go_on(state: JobState) -> None:
+    """Let the light rest again, if that has failed and it is time."""
+    light = state.light
+    if light is not None and light.control is None and state.effects.now() >= light.retry_at:
+        light.rest()
 
 
 def is_at_rest(state: JobState) -> bool:
@@ -48,20 +58,24 @@ def needs_permit(state: JobState) -> bool:
 def found_running(state: JobState) -> None:
     """Note that another lumctl has run the job: any of its phases may have light."""
     if state.light is not None:
-        state.light.is_at_rest = False
+        state.light.is_at_rest, state.light.again = False, True
 
 
 def retry_at(state: JobState) -> float:
-    """When a permit is sought again; infinity if none waits."""
+    """When rest or a permit is tried again; infinity if neither waits."""
     light = state.light
-    waits = light is not None and light.permit is None and light.retry_at > state.effects.now()
+    waits = light is not None and light.control is None and light.retry_at > state.effects.now()
     return light.retry_at if light is not None and waits else math.inf
 
 
 def permitted(state: JobState, permit: PhasePermit) -> None:
     """Take a permit for the next group."""
-    if (light := state.light) is not None:
-        light.permit, light.is_sought, light.anew, light.why = permit, False, False, ""
+    light = state.light
+    if light is None:
+        return
+    light.is_sought, light.why = False, ""
+    if not light.is_void:  # else the ranks have left a group since it was asked for, and a swap may end it
+        light.permit, light.again = permit, False
 
 
 def not_permitted(state: JobState, error: LumctlError) -> None:
@@ -70,12 +84,9 @@ def not_permitted(state: JobState, error: LumctlError) -> None:
     if light is None:
         return
     light.is_sought = False
-    why = f"its light cannot change between phases: {error.message}"
-    if isinstance(error, UnreachableError | DeviceUnreachableError):
-        light.retry_at = state.effects.now() + RETRY_S
-        if light.why != why:
-            state.effects.say(f"{why}; it is tried again")
-        light.why = why
+    why = f"its light cannot change between phases: {error.message}" + (f" ({error.hint})" if error.hint else "")
+    if isinstance(error, _PASSING):
+        _try_again(state, light, why)
         return
     state.failed_attempts += 1
     if state.most_done == 0 or state.failed_attempts > state.run.restarts:
@@ -88,10 +99,21 @@ def rested(state: JobState, error: LumctlError | None) -> None:
     """Note that the devices have the phase on record again, or why that is not certain."""
     if (light := state.light) is None:
         return
-    light.is_at_rest, light.is_resting = True, False
+    light.is_resting = False
+    if isinstance(error, DeviceError | UnreachableError):
+        _try_again(state, light, f"its phases are not at rest: {error.message}")
+        return
+    light.is_at_rest, light.why = True, ""
     if error is not None:
-        light.anew = True  # nothing is believed of the light until each phase is proved
+        light.again = True  # nothing is believed of the light until each phase is proved
         state.effects.say(f"the light of its phases is uncertain, and each is proved again: {error.message}")
+
+
+def _try_again(state: JobState, light: JobLight, why: str) -> None:
+    light.retry_at = state.effects.now() + RETRY_S
+    if light.why != why:
+        state.effects.say(f"{why}; it is tried again")
+    light.why = why
 
 
 def for_ranks(state: JobState, hosts: Sequence[str]) -> dict[str, Any]:
@@ -166,7 +188,7 @@ def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: st
     light = state.light
     if light is not None and light.control is not None and light.permit is permit:
         light.failed_changes += 1
-        light.anew = True
+        light.again = True
         state.effects.say(f"{', '.join(permit.rails[rail].devices)}: the light did not change: {why}")
         light.control.failed(rail, number, why)
 

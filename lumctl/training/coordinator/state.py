@@ -201,7 +201,7 @@ class PhaseEffects:
     """How the light of a job with phases is changed. Results are posted to ``phase_light``."""
 
     obtain: Callable[[bool], None]
-    """Obtain a permit; if asked to, prove each phase anew."""
+    """Obtain a permit; if asked to, prove each phase again."""
     begin: Callable[[PhasePermit], None]
     """Change light under this permit from now on."""
     change: Callable[[int, str, int], None]
@@ -229,8 +229,10 @@ class JobLight:
     """When a permit is sought again, after the gateway could not be reached."""
     why: str = ""
     """Why no permit could be obtained, while it is sought again and again."""
-    anew: bool = False
-    """Whether each phase must be proved again, because light did not arrive."""
+    again: bool = True
+    """Whether each phase must be proved: this lumctl has not seen that, or light did not arrive."""
+    is_void: bool = False
+    """Whether the ranks have left a group since the permit was sought."""
     began_at: dict[int, float] = field(default_factory=dict)
     """By rail, when its last change began."""
     took_s: dict[int, float] = field(default_factory=dict)
@@ -250,6 +252,11 @@ class JobLight:
     def hold(self) -> None:
         """The ranks leave their group: the light rests."""
         self.permit = self.control = None
+        self.is_void = self.is_sought
+        self.rest()
+
+    def rest(self) -> None:
+        """Give the devices the phase on record, unless they have it, or are being given it."""
         if not (self.is_at_rest or self.is_resting):
             self.is_resting = True
             self.effects.rest()

@@ -144,7 +144,7 @@ def group_is_late(state: JobState) -> None:
 def _stalled(state: JobState, why: str) -> None:
     """Order an examination of all accelerators and circuits: all processes live, but none makes progress."""
     if state.light is not None:
-        state.light.anew = True  # perhaps light did not arrive
+        state.light.again = True  # perhaps light did not arrive
     state.effects.say(why)
     failures.fail(state, [], why, state.effects.now())
     if state.recovery is not None and state.is_forming:

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from lumctl.training.phase_model import ChangeMode
 from lumctl.training.phase_order import PhaseOrder
 from lumctl.training.protocol import DARK, LIT, NO_PHASE, Message, printable_line
-from lumctl.training.torch.stores import GivenUpError
+from lumctl.training.torch.waits import given_up
 
 if TYPE_CHECKING:
     # The public class has types only in the private module.
@@ -184,7 +184,7 @@ class PhaseLight:
         with self._change:
             self._change.wait_for(lambda: self._given_up or self._is_lit or self._dark is not None)
             if self._given_up:
-                raise _given_up()
+                raise given_up()
             if not self._is_lit:
                 self._is_dark = True
                 raise PhaseDarkError(f"phase {phase} has no light: {self._dark}")
@@ -204,7 +204,7 @@ class PhaseLight:
             self._under_way.popleft()
         with self._change:
             if self._given_up:
-                raise _given_up()
+                raise given_up()
             self._held, self._asked, self._is_lit, self._dark = None, phase, False, None
             self._number += 1
             number, self._asked_at = self._number, self._clock()
@@ -230,7 +230,3 @@ class PhaseLight:
         with self._starting:
             if self._started == request.started and self._asked != request.phase:
                 self._request(request.phase, ahead=True)
-
-
-def _given_up() -> GivenUpError:
-    return GivenUpError("the group is abandoned")

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 from gateways import serving, through
+from permitted_phases import record
 
 from lumctl.change.engine import apply
 from lumctl.change.live_paths import hear
 from lumctl.context import Context
+from lumctl.devices.errors import DeviceRefusedError
 from lumctl.errors import RefusedError
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.phase_records import phase_of, phase_permit
@@ -39,7 +41,7 @@ def context(tmp_path_factory):
 
 
 def runs(context):
-    return [run.plan["title"] for run in context.store(RACK).runs.all()]
+    return [run.plan.get("title") for run in context.store(RACK).runs.all()]
 
 
 def joins(context, device="rail0"):
@@ -66,7 +68,7 @@ def test_a_permit_in_force_is_used_again_unless_each_phase_must_be_proved_anew(c
     before = len(runs(context))
     assert obtain_permit(context, JOB, "me") == permit
     assert len(runs(context)) == before
-    assert obtain_permit(context, JOB, "me", anew=True).rails == permit.rails
+    assert obtain_permit(context, JOB, "me", again=True).rails == permit.rails
     assert len(runs(context)) == before + 3
 
 
@@ -100,7 +102,7 @@ def test_a_swap_is_possible_in_any_phase_and_ends_the_permit_which_its_rollback_
     plan = plan_swap(context, JOB, ["h1-gpu0"], even_if_healthy=True)
 
     def pause(step):
-        if step is plan.steps[1]:  # as a job does that pauses: its hook is called after the preconditions
+        if step is plan.steps[2]:  # as a job does that pauses, which is the step before
             rest(context, JOB)
 
     apply(context, plan, before_step=pause, stopped_by="me")
@@ -113,6 +115,29 @@ def test_a_swap_is_possible_in_any_phase_and_ends_the_permit_which_its_rollback_
     end_permit(context, JOB, "me")
     apply(context, plan_rollback(context, swap), stopped_by="me")
     assert obtain_permit(context, JOB, "me") == permit
+
+
+def test_what_a_running_job_may_change_is_in_no_other_plan_that_leaves_it_its_permit(context):
+    obtain_permit(context, JOB, "me")
+    with pytest.raises(RefusedError, match=r"would use rail0/port/\d, which job train may change") as refused:
+        apply(context, plan_fabric(context, RACK, rewrite=True), stopped_by="me")
+    assert "lumctl job stop train --target sim" in refused.value.hint
+
+
+def test_an_earlier_plan_for_the_same_phases_permits_nothing_any_more(context):
+    earlier = obtain_permit(context, JOB, "me")
+    later = obtain_permit(context, JOB, "me", again=True)
+    assert earlier.plan != later.plan
+    with pytest.raises(DeviceRefusedError, match="does not permit job train to change its phase any more"):
+        context.devices.phases(RACK).light(JOB, earlier.plan, "rail0", "gradients")
+
+
+def test_a_permit_whose_plan_is_lost_is_no_rest(context):
+    obtain_permit(context, JOB, "me")
+    record(context.store(RACK), RACK, {phase_of(JOB): ("pipeline", "permit-0")}, now=context.now())
+    with pytest.raises(RefusedError, match="has no plan for the permit of train"):
+        rest(context, JOB)
+    assert obtain_permit(context, JOB, "me").lit == "pipeline"
 
 
 def test_a_plan_that_gives_another_phase_light_ends_the_permit(context):

@@ -16,7 +16,7 @@ SPARES = {"s1": FreeSpare("s1", "X100", 1), "s2": FreeSpare("s2", "X100", 1)}
 ASKED = SharingQuestion(
     100.0,
     (
-        Demand("demand-0001", "old", 1.0, (("s1",),), frozenset({"X100"})),
+        Demand("demand-0001", "old", 1.0, (("s1",),), (frozenset({"X100"}),)),
         Demand("demand-0002", "new", 2.0, (("s1", "s2"),), frozenset({"X100"})),
     ),
     SPARES,

@@ -175,6 +175,14 @@ def test_a_failed_change_is_told_to_those_who_wait_for_it_and_the_light_counts_a
     assert rack.changes[-1] == (0, PIPELINE, 2)  # it had light before, but who knows now
 
 
+def test_a_lost_answer_that_a_phase_is_dark_is_given_again(rack: Rack) -> None:
+    rack.wants(0, GRADIENTS)
+    rack.wants(2, GRADIENTS)
+    rack.control.failed(0, 1, "rail0 does not answer")
+    rack.control.wants(Wanted(0, GRADIENTS, 1))
+    assert rack.dark[2:] == [(0, "rail0 does not answer")]
+
+
 def test_a_phase_that_does_not_reach_a_rank_is_refused(rack: Rack) -> None:
     assert rack.wants(9, PIPELINE) == "no circuit of rank 9 belongs to a phase pipeline"
     assert rack.wants(0, "nonsense") == "no circuit of rank 0 belongs to a phase nonsense"

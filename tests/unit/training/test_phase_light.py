@@ -4,6 +4,9 @@ import pytest
 from fake_cluster import TOKEN, FakeCluster, at_work
 from fake_light import GRADIENTS, PIPELINE
 
+from lumctl import store
+from lumctl.devices.errors import GatewayUnreachableError
+from lumctl.errors import UnreachableError
 from lumctl.training.coordinator import agent_reports, phase_light, requests
 from lumctl.training.coordinator.state import JobEnd, JobPhase
 from lumctl.training.protocol import phase_mac
@@ -109,7 +112,7 @@ def test_after_a_stall_each_phase_is_proved_again(cluster):
     cluster.at += cluster.run.stall_s + 1
     cluster.coordinator.post(lambda _state: None)
     cluster.coordinator.turn()
-    assert cluster.state.light.anew
+    assert cluster.state.light.again
 
 
 def test_a_failed_change_is_told_to_those_who_wait(cluster, answers):
@@ -120,15 +123,15 @@ def test_a_failed_change_is_told_to_those_who_wait(cluster, answers):
     phase_light.failed(cluster.state, permit, rail, number, "rail0 does not answer")
     assert sorted(answers) == [("h0-a#1", "dark", 1), ("h2-a#1", "dark", 1)]
     assert cluster.said[-1] == "rail0: the light did not change: rail0 does not answer"
-    assert cluster.state.light.anew
+    assert cluster.state.light.again
 
 
 def test_a_job_whose_phases_cannot_be_lit_at_its_start_ends_with_the_reason(tmp_path):
     cluster = FakeCluster(tmp_path, phases=True)
     refusal = RuntimeError("no light")
 
-    def refused(anew):
-        del anew
+    def refused(again):
+        del again
         cluster.later("healer", lambda: phase_light.not_permitted(cluster.state, refusal_of(refusal)))
 
     object.__setattr__(cluster.state.light.effects, "obtain", refused)
@@ -143,6 +146,69 @@ def refusal_of(error):
     from lumctl.errors import RefusedError
 
     return RefusedError(str(error))
+
+
+@pytest.mark.parametrize("error", [store.LeaseHeldError, GatewayUnreachableError, UnreachableError])
+def test_what_passes_is_waited_for_and_ends_no_job(tmp_path, error):
+    cluster = FakeCluster(tmp_path, phases=True)
+    obtain, refusals = cluster.light.effects().obtain, [error("a swap is under way")] * 10
+
+    def refused(again):
+        if refusals:
+            cluster.later("healer", lambda: phase_light.not_permitted(cluster.state, refusals.pop()))
+        else:
+            obtain(again)
+
+    object.__setattr__(cluster.state.light.effects, "obtain", refused)
+    for host in cluster.state.hosts():
+        cluster.open(host)
+    cluster.settle()
+    assert "a swap is under way; it is tried again" in cluster.said[-1]
+    assert "a swap is under way" in requests.document(cluster.state)["why"]
+    for _ in range(10):
+        cluster.wait(phase_light.RETRY_S)
+    assert cluster.state.phase is JobPhase.RUNNING
+    assert sum("a swap is under way" in line for line in cluster.said) == 1
+
+
+def test_a_pause_waits_until_the_light_is_at_rest(cluster):
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.settle()
+    rest, failures = cluster.state.light.effects.rest, [GatewayUnreachableError("rail0: nobody answers")] * 2
+
+    def failing():
+        if failures:
+            cluster.later("healer", lambda: phase_light.rested(cluster.state, failures.pop()))
+        else:
+            rest()
+
+    object.__setattr__(cluster.state.light.effects, "rest", failing)
+    granted = []
+    cluster.coordinator.post(requests.receive, {"ask": "pause"}, lambda _answer: granted.append(cluster.light.lit))
+    cluster.coordinator.turn()
+    cluster.settle()
+    assert granted == []
+    for _ in range(3):
+        cluster.wait(phase_light.RETRY_S)
+    assert granted == [PIPELINE]
+
+
+def test_a_permit_that_was_sought_before_the_ranks_left_their_group_is_not_used(cluster):
+    old = cluster.state.light.permit
+    cluster.kill("h1-a#1")
+    while not cluster.state.light.is_sought:
+        assert cluster.turn()
+    cluster.state.light.hold()
+    phase_light.permitted(cluster.state, old)
+    assert cluster.state.light.permit is None
+
+
+def test_the_first_permit_of_a_lumctl_is_a_new_one(cluster):
+    assert cluster.light.proved == 1
+    cluster.restart_lumctl()
+    cluster.come_to_rest()
+    assert cluster.light.proved == 2
 
 
 def test_a_new_lumctl_lets_the_light_rest_and_forms_a_new_group(cluster):
