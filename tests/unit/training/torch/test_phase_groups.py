@@ -41,15 +41,15 @@ class Controller:
     def wants(self, rank, message):
         if self.silent:
             return
+        if message["phase"] in self.dark:  # at once: a coordinator would hold all as soon as one is told
+            self._answer(rank, message, DARK, why="rail0 refused port 3")
+            return
         with self._lock:
             self._requests[rank, message["number"]] = message
             self._control.wants(Wanted(rank, message["phase"], message["number"], message["ahead"]))
             while self._changes:
-                rail, phase, number = self._changes.pop()
-                if phase in self.dark:
-                    self._control.failed(rail, number, "rail0 refused port 3")
-                else:
-                    self._control.confirmed(rail, number)
+                rail, _, number = self._changes.pop()
+                self._control.confirmed(rail, number)
 
     def left(self):
         """Forget all, as when a generation ends."""
