@@ -27,7 +27,7 @@ from lumctl.swap import commission
 from lumctl.training.agent.folder import LOCK, Folder, claimed
 from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 from lumctl.training.coordinator.workers import JobWorker
 from lumctl.training.job_run import open_coordinator, with_this_python
 from lumctl.training.timeline import Timeline, timeline_of
@@ -78,7 +78,7 @@ class Drill:
     def _all_ready(self) -> bool:
         """Whether the job does steps and a standby process waits in each place that should have one."""
         state = self.coordinator.state
-        if state.phase is not JobPhase.RUNNING or state.recovery is not None or not self.done:
+        if state.phase is not JobStage.RUNNING or state.recovery is not None or not self.done:
             return False
         beside = state.placement if state.run.standby else ()
         waiting = {w.accelerator for w in state.workers if w.usable and not state.is_member(w)}

@@ -31,7 +31,7 @@ from lumctl.training.agent.folder import Folder
 from lumctl.training.agent_lines import AgentLines, CommandLine, Open
 from lumctl.training.coordinator import agent_reports, job_end, phase_light, requests
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import Effects, JobEnd, JobPhase, JobState, PhaseEffects, Post
+from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobState, PhaseEffects, Post
 from lumctl.training.healer import Healer, LightOrder
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of
@@ -155,7 +155,7 @@ def open_coordinator(
 
 def _end_permit(context: Context, state: JobState, healer: Healer, who: str) -> None:
     """End the permit of a job with phases that has ended; one that goes on without lumctl keeps it."""
-    if state.light is not None and state.phase in {JobPhase.ENDED, JobPhase.STOPPED}:
+    if state.light is not None and state.phase in {JobStage.ENDED, JobStage.STOPPED}:
         healer.close()  # it may be obtaining a permit
         try:
             end_permit(context, state.job.name, who)

@@ -65,7 +65,7 @@ def _rail(devices: set[str], paths: Sequence[RankPath]) -> Rail:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RankRequest:
     """A request of a rank for a phase, with the number that the rank gave it; ``ahead``: it does not need it yet."""
 
     rank: int
@@ -84,7 +84,7 @@ class RailLight:
     changing_to: str | None = None
     holders: set[int] = field(default_factory=set)
     """The ranks that may use the light."""
-    waiting: dict[int, Wanted] = field(default_factory=dict)
+    waiting: dict[int, RankRequest] = field(default_factory=dict)
     """The newest request of each rank that waits, the oldest first."""
     newest: dict[int, int] = field(default_factory=dict)
     """The number of each rank's newest request."""
@@ -105,7 +105,7 @@ class RailLight:
         for each in (self.holders, self.waiting, self.newest, self.dark, self.idle):
             each.clear()
 
-    def granted(self) -> list[Wanted]:
+    def granted(self) -> list[RankRequest]:
         """The requests that can be granted now; they no longer wait."""
         found = [each for group in self.groups.get(self.lit or "", ()) for each in self._needs_of(group)]
         found = found or [each for each in self._last_resort() if each.phase == self.lit]
@@ -123,7 +123,7 @@ class RailLight:
             return best
         return next((each.phase for each in self._last_resort()), None)
 
-    def _needs_of(self, group: frozenset[int]) -> list[Wanted]:
+    def _needs_of(self, group: frozenset[int]) -> list[RankRequest]:
         """The needs of a group's members for the phase that has light, if no member lacks."""
         needs = [each for each in self.waiting.values() if each.rank in group and self._is_need(each, self.lit)]
         return needs if group <= self.holders.union(each.rank for each in needs) else []
@@ -133,7 +133,7 @@ class RailLight:
         wanting = {r for r, each in self.waiting.items() if each.phase == phase and (ahead or not each.ahead)}
         return sum(group <= wanting for group in self.groups[phase])
 
-    def _last_resort(self) -> list[Wanted]:
+    def _last_resort(self) -> list[RankRequest]:
         """The oldest need, if all ranks wait, and no group whole."""
         needs = [each for each in self.waiting.values() if not each.ahead]
         all_wait = self.rail.ranks <= {each.rank for each in needs} | self.idle
@@ -141,7 +141,7 @@ class RailLight:
         return needs[:1] if is_stuck else []
 
     @staticmethod
-    def _is_need(request: Wanted, phase: str | None) -> bool:
+    def _is_need(request: RankRequest, phase: str | None) -> bool:
         return request.phase == phase and not request.ahead
 
 
@@ -158,8 +158,8 @@ class PhaseControl:
         rails: Iterable[Rail],
         *,
         change: Callable[[int, str, int], None],
-        lit: Callable[[Wanted], None],
-        dark: Callable[[Wanted, str], None],
+        lit: Callable[[RankRequest], None],
+        dark: Callable[[RankRequest, str], None],
     ) -> None:
         self.rails = tuple(RailLight(rail) for rail in rails)
         self._of_rank = {rank: at for at, light in enumerate(self.rails) for rank in light.rail.ranks}
@@ -176,7 +176,7 @@ class PhaseControl:
             if lit is not None and light.changing_to is None:
                 light.lit = lit
 
-    def wants(self, request: Wanted) -> str | None:
+    def wants(self, request: RankRequest) -> str | None:
         """Take a request; return why it is refused, or ``None``.
 
         A rank that wants a phase, or ``NO_PHASE``, has left the one that it held. A repeated or older request changes

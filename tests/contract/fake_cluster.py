@@ -19,7 +19,7 @@ from lumctl.inventory.load import load_inventory
 from lumctl.inventory.model import Role
 from lumctl.training.coordinator import agent_reports
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import Effects, JobPhase, JobState
+from lumctl.training.coordinator.state import Effects, JobStage, JobState
 
 INVENTORY = """
 lumctl: 1
@@ -213,7 +213,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
 
     def does_a_step(self):
         """The job runs, and all its ranks do a step."""
-        assert self.state.phase is JobPhase.RUNNING, self.said
+        assert self.state.phase is JobStage.RUNNING, self.said
         assert self.step()
         self.settle()
 
@@ -245,7 +245,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         for host in self.state.hosts():
             self.open(host)
         self.settle()
-        assert self.state.phase is JobPhase.RUNNING, self.said
+        assert self.state.phase is JobStage.RUNNING, self.said
 
 
 def at_work(cluster):

@@ -7,7 +7,7 @@ from typing import Any
 
 from lumctl.training.coordinator import failures, groups, job_end, orders, phase_light
 from lumctl.training.coordinator.failures import EARLY
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+from lumctl.training.coordinator.state import JobEnd, JobStage, JobState
 from lumctl.training.coordinator.workers import JobWorker, still_holds
 from lumctl.training.protocol import COLLECTIVES, PHASES, WANTS, Message, printable_line
 
@@ -49,7 +49,7 @@ def _handle(state: JobState, host: str, message: Message) -> None:
         case "silent" if worker is not None and worker.alive:
             _silent(state, worker, message)
         case "taken" if not state.effects.who or message.get("by") != state.effects.who:
-            state.why_ended, state.phase = f"the agent on {host} works for {message.get('by')}", JobPhase.LEFT
+            state.why_ended, state.phase = f"the agent on {host} works for {message.get('by')}", JobStage.LEFT
             state.end = JobEnd.LEFT
         case "refused" if state.phase.over and message.get("ask") == "quit":
             state.hosts_left.add(host)
@@ -153,7 +153,7 @@ def _repeat_orders(state: JobState, host: str) -> None:
 
 
 def _worker_message(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: float) -> None:
-    if state.phase is JobPhase.STARTING and not state.group.members:
+    if state.phase is JobStage.STARTING and not state.group.members:
         worker.apply(message)  # the job may run already, in a group that this coordinator does not know yet
         state.most_done = max(state.most_done, worker.done)
         return
@@ -184,7 +184,7 @@ def _act_on(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: 
             groups.unloaded(state, worker, str(message.get("error", "")))
         case "joined":
             groups.joined(state, worker, at)
-        case "broken" if state.phase is JobPhase.RUNNING or group.join_sent:
+        case "broken" if state.phase is JobStage.RUNNING or group.join_sent:
             failures.broken(state, worker, str(message.get("error", "")), at)
         case "stepped":
             _stepped(state, worker, message, at)
@@ -203,12 +203,12 @@ def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: fl
             failures.script_failed(state, worker, worker.script_error)
         case "exiting":
             worker.leave_by = min(worker.leave_by, state.effects.now() + state.run.exit_s)
-        case "ended" if state.phase is JobPhase.STOPPED:
+        case "ended" if state.phase is JobStage.STOPPED:
             worker.leave_by = state.effects.now() + state.run.exit_s
         case "ended" if worker.cut_short and not state.phase.over:
             worker.ended = False
             failures.leaves(state, worker, "got SIGTERM", at)
-        case "ended" if state.phase is JobPhase.RUNNING and state.is_member(worker) and not state.workers.training:
+        case "ended" if state.phase is JobStage.RUNNING and state.is_member(worker) and not state.workers.training:
             job_end.finish(state)
         case _:
             pass
@@ -216,7 +216,7 @@ def _ends(state: JobState, worker: JobWorker, message: Mapping[str, Any], at: fl
 
 def _stepped(state: JobState, worker: JobWorker, message: Mapping[str, Any], reported_at: float) -> None:
     _progressed(state, worker, float(message.get("at", reported_at)))
-    if state.phase is JobPhase.RUNNING and worker.seat is not None:
+    if state.phase is JobStage.RUNNING and worker.seat is not None:
         state.collectives.note(worker.seat, worker.done, message.get(COLLECTIVES) or (), reported_at)
         phase_light.stepped(state, worker.done, message.get(PHASES))
 
@@ -224,7 +224,7 @@ def _stepped(state: JobState, worker: JobWorker, message: Mapping[str, Any], rep
 def _progressed(state: JobState, worker: JobWorker, at: float) -> None:
     if state.is_forming and state.group.join_sent:
         groups.formed(state, at)  # a step needs all ranks: all have joined, even if not all have reported it
-    if state.phase is not JobPhase.RUNNING:
+    if state.phase is not JobStage.RUNNING:
         return
     _report_odd_loss(state, worker)
     if worker.done > state.error_step:

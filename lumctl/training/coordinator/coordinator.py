@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec
 
 from lumctl.errors import RefusedError
 from lumctl.training.coordinator import failures, groups, job_end, orders, phase_light, requests, time_limits
-from lumctl.training.coordinator.state import JobPhase, JobState
+from lumctl.training.coordinator.state import JobStage, JobState
 
 P = ParamSpec("P")
 QUITS_WITHIN_S = 5.0
@@ -47,7 +47,7 @@ class Coordinator:
             state.lines.open(host)
         while not state.phase.over:
             self.turn()
-        if state.phase is JobPhase.LEFT:
+        if state.phase is JobStage.LEFT:
             raise RefusedError(
                 f"another lumctl now runs job {state.job.name}: {state.why_ended}",
                 hint=f"end that lumctl, or take over the job: lumctl job run {state.job.name} --take",
@@ -71,7 +71,7 @@ class Coordinator:
             before = state.phase
             _advance(state)
         progress = (state.group.generation, len(state.recoveries))
-        if state.phase is JobPhase.RUNNING and self._saved != progress:
+        if state.phase is JobStage.RUNNING and self._saved != progress:
             self._saved = progress
             state.effects.keep(requests.document(state))
         self.after_turn()
@@ -124,12 +124,12 @@ def _advance(state: JobState) -> None:
         recovery.retry_at = None
     phase_light.go_on(state)
     requests.grant_pauses(state)
-    if state.phase is JobPhase.STOPPING and state.all_parked():
+    if state.phase is JobStage.STOPPING and state.all_parked():
         job_end.write_checkpoints(state)
-    if state.phase is JobPhase.FINISHING:
+    if state.phase is JobStage.FINISHING:
         job_end.conclude(state)
     if state.is_forming and state.all_listed():
-        if state.phase is JobPhase.STARTING and not state.group.members:
+        if state.phase is JobStage.STARTING and not state.group.members:
             taken_over = groups.adopt(state)
             if taken_over:
                 state.earlier_recoveries = state.effects.before

@@ -14,7 +14,7 @@ from lumctl.errors import LumctlError, RolledBackError
 from lumctl.inventory.folded_names import fold
 from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import job_end, orders
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, OpenRecovery, RecoveryRecord
+from lumctl.training.coordinator.state import JobEnd, JobStage, JobState, OpenRecovery, RecoveryRecord
 from lumctl.training.coordinator.workers import JobWorker, ScriptError
 from lumctl.training.protocol import REPLICATED
 
@@ -106,13 +106,13 @@ def fail(
         if at < record.caused_at:
             record.cause, record.caused_at, record.error = cause, at, error
         record.failed = tuple(dict.fromkeys([*record.failed, *accelerators]))
-    if state.phase is JobPhase.RUNNING or not accelerators:
+    if state.phase is JobStage.RUNNING or not accelerators:
         state.failed_attempts += 1  # compared with the limit once the whole failure is known
     if state.workers.finished:
         job_end.finish(state)
         return
-    if state.phase is not JobPhase.STARTING:
-        state.phase = JobPhase.RECOVERING
+    if state.phase is not JobStage.STARTING:
+        state.phase = JobStage.RECOVERING
     state.recovery.unexamined |= set(accelerators)
     orders.reply_to_light(state, orders.NOT_YET)
     if not state.is_holding:
@@ -193,7 +193,7 @@ def circuits_dark(state: JobState, why: str) -> None:
     examined_now, recovery = state.under_examination, state.recovery
     known = recovery.why if recovery is not None else ""
     repaired(state, None)
-    if recovery is None or not recovery.stalled or state.phase is JobPhase.STOPPING:
+    if recovery is None or not recovery.stalled or state.phase is JobStage.STOPPING:
         return  # the job made progress until a process died: its circuits carry light
     recovery.unexamined |= examined_now
     recovery.retry_at = state.effects.now() + AGAIN_S
@@ -221,7 +221,7 @@ def not_repaired(state: JobState, error: LumctlError) -> None:
     state.store_placement.read()
     state.place_ranks(state.store_placement.placed)
     examined_now, state.under_examination, state.repair_planned = state.under_examination, frozenset(), False
-    if (recovery := state.recovery) is None or state.phase is JobPhase.STOPPING:
+    if (recovery := state.recovery) is None or state.phase is JobStage.STOPPING:
         return
     record = recovery.record
     if recovery.is_first_examination and not record.bad:

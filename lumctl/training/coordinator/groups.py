@@ -7,7 +7,7 @@ from typing import Any
 
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import failures, job_end, orders, phase_light
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState, RankGroup, Seating
+from lumctl.training.coordinator.state import JobEnd, JobStage, JobState, RankGroup, Seating
 from lumctl.training.coordinator.workers import HeldState, JobWorker, ResumePoint, StateLoad, choose
 from lumctl.training.protocol import REPLICATED
 
@@ -229,7 +229,7 @@ def formed(state: JobState, at: float) -> None:
     """Handle that all members have joined: the job runs."""
     if state.recovery is not None:
         state.recovery.record.mark("joined", at)
-    state.phase, state.group.due = JobPhase.RUNNING, state.effects.now() + state.run.stall_s
+    state.phase, state.group.due = JobStage.RUNNING, state.effects.now() + state.run.stall_s
     _begin_record(state)
     orders.reply_to_light(state, {"state": "running"})
     state.effects.say(f"{len(state.group.members)} ranks {_start_in_words(state)} (group {state.group.generation})")
@@ -277,14 +277,14 @@ def adopt(state: JobState) -> bool:
     lost = [name for name, place in zip(state.placement, places, strict=True) if name != place]
     phase_light.found_running(state)
     if not (lost or state.light or any(worker.parted for worker in members_by_rank.values())):
-        state.phase = JobPhase.RUNNING
+        state.phase = JobStage.RUNNING
         _begin_record(state)
         state.effects.say(f"the job is already running: {len(members_by_rank)} ranks are taken over (group {newest})")
         orders.reply_to_light(state, {"state": "running"})
         return True
     # Some workers may be in a later group already.
     state.group.generation = max(worker.newest for worker in state.workers)
-    state.phase = JobPhase.RECOVERING
+    state.phase = JobStage.RECOVERING
     if lost:
         failures.fail(state, lost, f"{', '.join(lost)}: no process of the rank is alive", state.effects.now())
     else:

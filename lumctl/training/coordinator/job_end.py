@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lumctl.training.coordinator import orders
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+from lumctl.training.coordinator.state import JobEnd, JobStage, JobState
 from lumctl.training.coordinator.workers import JobWorker, choose
 from lumctl.training.protocol import REPLICATED
 
@@ -15,14 +15,14 @@ def stop(state: JobState, why: str) -> None:
     for answer in state.pause_replies:
         answer({"error": f"the job stops: {why}"})
     state.pause_replies.clear()
-    if state.phase is JobPhase.STARTING and not state.group.members and not state.all_listed():
+    if state.phase is JobStage.STARTING and not state.group.members and not state.all_listed():
         state.stop_reason = why  # workers that are still unknown must write their checkpoints too
         return
     if state.is_closing:
         return
     state.end = state.end or JobEnd.STOPPED
     state.effects.say(f"the job stops: {why}")
-    state.why_ended, state.phase, state.pause_granted = why, JobPhase.STOPPING, False
+    state.why_ended, state.phase, state.pause_granted = why, JobStage.STOPPING, False
     orders.reply_to_light(state, {"error": f"the job stops: {why}"})
     orders.hold(state)
 
@@ -79,7 +79,7 @@ def finish(state: JobState) -> None:
     If some ranks have left the group and a failure keeps the rest in it, no group can repeat the last step: it counts
     as done, and the remaining ranks are ordered to finish.
     """
-    state.phase, state.steps_ended_at = JobPhase.FINISHING, state.effects.now()
+    state.phase, state.steps_ended_at = JobStage.FINISHING, state.effects.now()
     orders.reply_to_light(state, {"error": "all steps are done"})
     rest = [worker for worker in state.living_members() if not worker.ended]
     if rest:
@@ -95,7 +95,7 @@ def conclude(state: JobState) -> None:
         return
     lacking = [(rank, worker) for rank, worker in members if not _completed(worker)]
     errors = [error for _, worker in lacking if (error := state.script_error_of(worker)) is not None]
-    state.phase = JobPhase.ENDED
+    state.phase = JobStage.ENDED
     if not lacking:
         state.end, state.why_ended = JobEnd.DONE, f"all {max(worker.done for _, worker in members)} steps are done"
     elif errors:
@@ -125,7 +125,7 @@ def write_checkpoints(state: JobState) -> None:
         also = sorted(rank for rank in lost if done in one.of.get(rank, ()))
         stops.append((state.workers[name], {"done": done, "also": also}))
     orders.send_all(state, stops, {"do": "stop"})
-    state.phase = JobPhase.STOPPED
+    state.phase = JobStage.STOPPED
 
 
 def _of_script(error: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lumctl.inventory.job_run import StragglerSchedule
-from lumctl.training.coordinator.state import JobPhase, JobState
+from lumctl.training.coordinator.state import JobStage, JobState
 from lumctl.training.protocol import LATE, Message, Reply
 
 NEEDS = 3
@@ -13,7 +13,7 @@ NEEDS = 3
 def ordered(state: JobState) -> int | None:
     """The late rank for which the present group was told to use a schedule; ``None`` if it was not."""
     generation, rank = state.ordered_schedule
-    return rank if state.phase is JobPhase.RUNNING and generation == state.group.generation else None
+    return rank if state.phase is JobStage.RUNNING and generation == state.group.generation else None
 
 
 def use(state: JobState, rank: int | None, generation: int) -> None:
@@ -22,7 +22,7 @@ def use(state: JobState, rank: int | None, generation: int) -> None:
     A new group uses none until it is told.
     """
     first = state.workers.get(state.group.members.get(0, ""))
-    if generation != state.group.generation or state.phase is not JobPhase.RUNNING or first is None:
+    if generation != state.group.generation or state.phase is not JobStage.RUNNING or first is None:
         return
     if rank == ordered(state):
         return
@@ -50,7 +50,7 @@ def asked(state: JobState, request: Message, answer: Reply) -> None:
 
 def _refusal(state: JobState, rank: Any, ranks: int) -> str | None:
     job = state.job.name
-    if state.phase is not JobPhase.RUNNING:
+    if state.phase is not JobStage.RUNNING:
         return f"job {job} is {state.phase}: a schedule is for a running one"
     if rank is None:
         return None

@@ -14,9 +14,9 @@ from lumctl import store
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, LeaseHeldError
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import job_end
-from lumctl.training.coordinator.state import JobEnd, JobLight, JobState
+from lumctl.training.coordinator.state import ChangingLight, JobEnd, JobState
 from lumctl.training.coordinator.workers import JobWorker
-from lumctl.training.phase_control import PhaseControl, Wanted
+from lumctl.training.phase_control import PhaseControl, RankRequest
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.protocol import DARK, LIT, phase_mac
 
@@ -109,7 +109,7 @@ def rested(state: JobState, error: LumctlError | None) -> None:
         state.effects.say(f"the light of its phases is uncertain, and each is proved again: {error.message}")
 
 
-def _try_again(state: JobState, light: JobLight, why: str) -> None:
+def _try_again(state: JobState, light: ChangingLight, why: str) -> None:
     light.retry_at = state.effects.now() + RETRY_S
     if light.why != why:
         state.effects.say(f"{why}; it is tried again")
@@ -150,7 +150,7 @@ def wanted(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> No
     if not hmac.compare_digest(meant, str(message.get("mac"))):
         light.refused["unproved"] += 1
         return
-    request = Wanted(worker.seat, phase, number, ahead=message.get("ahead") is True)
+    request = RankRequest(worker.seat, phase, number, ahead=message.get("ahead") is True)
     if (why := light.control.wants(request)) is not None:
         light.refused["unknown"] += 1
         _tell(state, state.group.generation, request, {"do": DARK, "why": why})
@@ -193,7 +193,7 @@ def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: st
         light.control.failed(rail, number, why)
 
 
-def document(light: JobLight) -> dict[str, Any]:
+def document(light: ChangingLight) -> dict[str, Any]:
     """The light of a job as data: the phases that have light now, by device, and counts."""
     control = light.control
     lit = {device: rail.lit for rail in (control.rails if control is not None else ()) for device in rail.rail.devices}
@@ -207,7 +207,7 @@ def _change(state: JobState, rail: int, phase: str, number: int) -> None:
         light.effects.change(rail, phase, number)
 
 
-def _tell(state: JobState, generation: int, request: Wanted, order: Mapping[str, Any]) -> None:
+def _tell(state: JobState, generation: int, request: RankRequest, order: Mapping[str, Any]) -> None:
     if generation == state.group.generation and request.rank in state.group.members:
         worker = state.workers[state.group.members[request.rank]]
         # No order of `orders.send`: it is repeated when the rank repeats its request.

@@ -4,7 +4,7 @@ from typing import Any
 
 from lumctl.training.coordinator import job_end, late_rank, orders, phase_light, time_limits
 from lumctl.training.coordinator.orders import NOT_YET
-from lumctl.training.coordinator.state import JobPhase, JobState
+from lumctl.training.coordinator.state import JobStage, JobState
 from lumctl.training.coordinator.workers import JobWorker
 from lumctl.training.job_control import LEFT
 from lumctl.training.protocol import Message, Reply
@@ -45,8 +45,8 @@ def _pause(state: JobState, answer: Reply) -> None:
     if _refused(state, answer):
         return
     state.pause_replies.append(answer)
-    if state.phase is JobPhase.RUNNING:
-        state.phase = JobPhase.PAUSED
+    if state.phase is JobStage.RUNNING:
+        state.phase = JobStage.PAUSED
     if state.group.join_sent:
         orders.hold(state)
 
@@ -56,13 +56,13 @@ def _resume(state: JobState, answer: Reply) -> None:
         return
     state.pause_granted = False
     moved = state.placement != list(state.store_placement.placed)
-    if state.phase is JobPhase.RUNNING and not moved:
+    if state.phase is JobStage.RUNNING and not moved:
         answer({"state": "running"})
         return
     if moved and state.group.join_sent:
         orders.hold(state)
-    if state.phase is not JobPhase.STARTING:
-        state.phase = JobPhase.RECOVERING
+    if state.phase is not JobStage.STARTING:
+        state.phase = JobStage.RECOVERING
     if _still_waits(state):
         answer(NOT_YET)
         return
@@ -88,8 +88,8 @@ def _still_waits(state: JobState) -> bool:
 
 def grant_pauses(state: JobState) -> None:
     """Answer the pause requests once the job is holding."""
-    if state.pause_replies and state.phase is JobPhase.RUNNING:  # the job began to run after the request
-        state.phase = JobPhase.PAUSED
+    if state.pause_replies and state.phase is JobStage.RUNNING:  # the job began to run after the request
+        state.phase = JobStage.PAUSED
         orders.hold(state)
     if state.pause_replies and _holds(state):
         state.pause_granted = True
@@ -99,9 +99,9 @@ def grant_pauses(state: JobState) -> None:
 
 
 def _holds(state: JobState) -> bool:
-    if state.phase is JobPhase.STARTING and not state.group.members:  # processes found at the start may be training
+    if state.phase is JobStage.STARTING and not state.group.members:  # processes found at the start may be training
         return state.all_listed() and not any(worker.alive and worker.busy for worker in state.workers)
-    is_held = state.phase in {JobPhase.STARTING, JobPhase.PAUSED, JobPhase.RECOVERING} and state.all_parked()
+    is_held = state.phase in {JobStage.STARTING, JobStage.PAUSED, JobStage.RECOVERING} and state.all_parked()
     return is_held and phase_light.is_at_rest(state)
 
 
@@ -161,11 +161,11 @@ def state_of_job(state: JobState) -> str:
     """The state of the job for the operator; a paused job is shown as paused until it is resumed."""
     held = state.pause_granted and state.is_forming and not state.under_examination
     lacks = state.is_forming and state.recovery is not None and state.recovery.why
-    return str(JobPhase.PAUSED if held else WAITING if lacks else state.phase)
+    return str(JobStage.PAUSED if held else WAITING if lacks else state.phase)
 
 
 def _why(state: JobState) -> str:
-    if state.phase is JobPhase.FINISHING:
+    if state.phase is JobStage.FINISHING:
         return time_limits.waits_for(state)
     if state.is_forming and state.is_settled:
         placed = [state.host_of(name) for rank, name in enumerate(state.placement) if rank not in state.vacant]
@@ -173,7 +173,7 @@ def _why(state: JobState) -> str:
             return waits
     if state.is_forming and state.light is not None and state.light.why:
         return state.light.why
-    if state.phase is JobPhase.STOPPING or state.phase.over or state.recovery is None:
+    if state.phase is JobStage.STOPPING or state.phase.over or state.recovery is None:
         return state.why_ended
     return state.recovery.why
 

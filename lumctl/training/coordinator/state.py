@@ -81,8 +81,8 @@ class RecoveryRecord:
         }
 
 
-class JobPhase(StrEnum):
-    """The phase of a job."""
+class JobStage(StrEnum):
+    """The stage of a job, from its start to its end."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -98,7 +98,7 @@ class JobPhase(StrEnum):
     @property
     def over(self) -> bool:
         """Whether the job has ended for this coordinator."""
-        return self in {JobPhase.ENDED, JobPhase.STOPPED, JobPhase.LEFT}
+        return self in {JobStage.ENDED, JobStage.STOPPED, JobStage.LEFT}
 
 
 class JobEnd(StrEnum):
@@ -211,7 +211,7 @@ class PhaseEffects:
 
 
 @dataclass
-class JobLight:
+class ChangingLight:
     """The light of a job with phases."""
 
     effects: PhaseEffects
@@ -331,7 +331,7 @@ class JobState:
     """Group, presence of workers, and spares at the last look that found all standby workers."""
 
     # Progress
-    phase: JobPhase = JobPhase.STARTING
+    phase: JobStage = JobStage.STARTING
     group: RankGroup = field(default_factory=RankGroup)
     most_done: int = 0
     """The most steps that any worker has done; a checkpoint found at the start counts."""
@@ -349,7 +349,7 @@ class JobState:
     ordered_schedule: tuple[int, int | None] = (0, None)
     """A generation of the group, and the late rank for which it was told to use a schedule."""
 
-    light: JobLight | None = field(init=False)
+    light: ChangingLight | None = field(init=False)
     """The light of a job with phases; ``None`` for other jobs."""
 
     # Failures
@@ -392,7 +392,7 @@ class JobState:
     def __post_init__(self) -> None:
         effects = self.effects
         self.lines = HostLines(effects.open)
-        self.light = JobLight(effects.phases) if effects.phases is not None else None
+        self.light = ChangingLight(effects.phases) if effects.phases is not None else None
         self.store_placement = StorePlacement(effects.placement, effects.ready_on, effects.say, effects.now)
         self.placement = list(self.store_placement.placed)
         self.placement_changed()
@@ -461,12 +461,12 @@ class JobState:
     @property
     def is_forming(self) -> bool:
         """Whether a group is being formed, or about to be."""
-        return self.phase in {JobPhase.STARTING, JobPhase.RECOVERING}
+        return self.phase in {JobStage.STARTING, JobStage.RECOVERING}
 
     @property
     def is_closing(self) -> bool:
         """Whether the job is ending or over: failures no longer count."""
-        return self.phase in {JobPhase.FINISHING, JobPhase.STOPPING} or self.phase.over
+        return self.phase in {JobStage.FINISHING, JobStage.STOPPING} or self.phase.over
 
     @property
     def is_settled(self) -> bool:
@@ -478,7 +478,7 @@ class JobState:
     @property
     def is_holding(self) -> bool:
         """Whether the members were ordered to pause, and no new group is being formed."""
-        held = self.phase in {JobPhase.RECOVERING, JobPhase.PAUSED, JobPhase.STOPPING}
+        held = self.phase in {JobStage.RECOVERING, JobStage.PAUSED, JobStage.STOPPING}
         return held and self.group.resume_point is None and not self.group.join_sent
 
     def script_error_of(self, worker: JobWorker) -> Mapping[str, Any] | None:

@@ -9,7 +9,7 @@ from lumctl.inventory.folded_names import fold
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import failures, job_end
 from lumctl.training.coordinator.failures import EARLY
-from lumctl.training.coordinator.state import JobEnd, JobPhase, JobState
+from lumctl.training.coordinator.state import JobEnd, JobStage, JobState
 from lumctl.training.coordinator.workers import JobWorker
 
 KILLED_WITHIN_S = 5.0
@@ -34,7 +34,7 @@ def _in_a_step(state: JobState) -> list[JobWorker]:
 def _after_the_steps(state: JobState) -> list[JobWorker]:
     """Members that have done all steps and run the part of their script that follows."""
     return (
-        [worker for worker in state.living_members() if not worker.exiting] if state.phase is JobPhase.FINISHING else []
+        [worker for worker in state.living_members() if not worker.exiting] if state.phase is JobStage.FINISHING else []
     )
 
 
@@ -55,7 +55,7 @@ def enforce_exit(state: JobState) -> None:
 
 def _waits_since(state: JobState) -> float:
     """The time since which the job waits for a process; infinity if it waits for none."""
-    if state.phase is JobPhase.FINISHING:
+    if state.phase is JobStage.FINISHING:
         return state.steps_ended_at if _after_the_steps(state) else math.inf
     held = [state.group.hold_sent_at] if _in_a_step(state) else []
     return min([*held, *(worker.begun_at for worker in _needed(state))], default=math.inf)
@@ -64,7 +64,7 @@ def _waits_since(state: JobState) -> float:
 def next_due(state: JobState) -> float:
     """When :func:`enforce` is due next; infinity if the job waits for nothing."""
     workers = state.workers
-    waits = workers.starting or workers.leaving or state.phase is JobPhase.FINISHING
+    waits = workers.starting or workers.leaving or state.phase is JobStage.FINISHING
     waits = waits or (state.is_holding and workers.in_step)
     return state.limits_checked_at + CHECKED_EVERY_S if waits else math.inf
 
@@ -114,7 +114,7 @@ def _too_late(state: JobState, worker: JobWorker, now: float) -> None:
     # It is given no rank while it ends.
     worker.silent = True
     state.effects.ask(worker.host, {"ask": "kill", "worker": worker.name})
-    if state.phase is JobPhase.STARTING and state.needs_worker(worker.accelerator):
+    if state.phase is JobStage.STARTING and state.needs_worker(worker.accelerator):
         log = state.effects.log(worker.host, worker.name)
         job_end.give_up(state, f"{worker.name} {missing} {within} (log: {log})", JobEnd.NOT_STARTED)
     else:
@@ -126,9 +126,9 @@ def group_is_late(state: JobState) -> None:
     group, now, within = state.group, state.effects.now(), f"{state.run.stall_s:g} s"
     # Once only: the next hold or group sets another deadline.
     group.due = math.inf
-    if state.phase.over or state.phase is JobPhase.FINISHING:
+    if state.phase.over or state.phase is JobStage.FINISHING:
         return
-    if state.phase is JobPhase.RUNNING:
+    if state.phase is JobStage.RUNNING:
         _stalled(state, f"no step was done within {within}")
     elif group.join_sent and state.is_forming:
         _stalled(state, f"the ranks formed no group within {PAUSED_WITHIN_S:.0f} s")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # The public class has types only in the private module.
     from torch._C._distributed_c10d import Store
 
-    from lumctl.training.torch.phase_light import PhaseLight
+    from lumctl.training.torch.phase_light import WorkerPhase
 
 _log = logging.getLogger(__name__)
 COLLECTIVE_S = 1800.0
@@ -84,7 +84,7 @@ class _Attempt:
     lanes: LaneStore | None = None
     waker: threading.Thread | None = None
     waits: Waits = field(default_factory=Waits)
-    light: "PhaseLight | None" = None
+    light: "WorkerPhase | None" = None
     forming: _Forming | None = None
 
 
@@ -221,11 +221,11 @@ class ProcessGroup:
         """Prepare the back end whose groups need phases; return its name."""
         # A job without phases must not wait for these imports.
         from lumctl.training.torch.phase_groups import BACKEND, GlooWait, NcclWait, PhaseGroups  # noqa: PLC0415
-        from lumctl.training.torch.phase_light import PhaseLight  # noqa: PLC0415
+        from lumctl.training.torch.phase_light import WorkerPhase  # noqa: PLC0415
 
         wait = NcclWait(self._device) if self._backend == "nccl" else GlooWait(attempt.waits)
         generation = attempt.order.generation
-        attempt.light = PhaseLight(generation, partial(self._wants, generation), wait)
+        attempt.light = WorkerPhase(generation, partial(self._wants, generation), wait)
         PhaseGroups(
             phases=phases,
             light=attempt.light,

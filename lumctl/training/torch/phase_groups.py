@@ -18,7 +18,7 @@ import torch.distributed as dist
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.training.phase_pairs import PhasePairs
 from lumctl.training.torch.collective_times import recorded
-from lumctl.training.torch.phase_light import PhaseDarkError, PhaseLight
+from lumctl.training.torch.phase_light import PhaseDarkError, WorkerPhase
 from lumctl.training.torch.stores import LANES
 from lumctl.training.torch.waits import Waits, natively
 
@@ -146,7 +146,7 @@ class PhaseGroups:
         self,
         *,
         phases: PhasePairs,
-        light: PhaseLight,
+        light: WorkerPhase,
         waits: Waits,
         device: torch.device,
         forming: Callable[[], AbstractContextManager[None]],

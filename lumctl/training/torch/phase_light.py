@@ -50,7 +50,7 @@ class _Request(NamedTuple):
     under_way: tuple[Work, ...]
 
 
-class PhaseLight:
+class WorkerPhase:
     """The phase of this worker in one generation. Any thread may call any method.
 
     ``ask`` sends a request: its number, counted from 1, the phase, and whether it comes ahead of the need.

@@ -7,7 +7,7 @@ from fake_cluster import FakeCluster, at_work
 from lumctl.errors import RefusedError
 from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import agent_reports, failures, requests
-from lumctl.training.coordinator.state import JobEnd, JobPhase
+from lumctl.training.coordinator.state import JobEnd, JobStage
 
 
 def running(cluster):
@@ -127,7 +127,7 @@ def test_without_a_spare_it_waits_and_goes_on_when_the_accelerator_is_well_again
     cluster.broken |= {"h4-a", "h5-a", "h1-a"}
     cluster.kill("h1-a#1")
     cluster.settle()
-    assert cluster.state.phase is JobPhase.RECOVERING
+    assert cluster.state.phase is JobStage.RECOVERING
     assert requests.document(cluster.state)["why"] == "no spare is left"
     cluster.broken.discard("h1-a")
     cluster.at += 10
@@ -152,7 +152,7 @@ def test_without_a_spare_it_stops_with_a_checkpoint_if_told_to(tmp_path, layout)
     cluster.broken |= {"h4-a", "h5-a", "h1-a"}
     cluster.kill("h1-a#1")
     cluster.settle()
-    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.phase is JobStage.STOPPED
     assert cluster.state.end is JobEnd.NO_SPARE
     stopped = {p.rank: p.stopped for p in cluster.processes.values() if p.rank is not None}
     assert {done for done, _ in stopped.values()} == {1}
@@ -173,7 +173,7 @@ def test_a_pause_by_hand_holds_all_and_a_resume_goes_on_at_the_new_place(cluster
     cluster.later("person", lambda: requests.receive(cluster.state, {"ask": "pause"}, answers.append))
     cluster.settle()
     assert answers == [{"state": "paused"}]
-    assert cluster.state.phase is JobPhase.PAUSED
+    assert cluster.state.phase is JobStage.PAUSED
     cluster.placed[2] = "h5-a"
     cluster.later("person", lambda: requests.receive(cluster.state, {"ask": "resume"}, answers.append))
     cluster.settle()
@@ -220,7 +220,7 @@ def test_a_program_that_never_gets_ready_stops_the_job(tmp_path):
     for host in cluster.state.hosts():
         cluster.open(host)
     cluster.settle()
-    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.phase is JobStage.STOPPED
     assert "before it was ready" in cluster.state.why_ended
 
 
@@ -229,7 +229,7 @@ def test_failures_without_a_step_between_them_stop_the_job(tmp_path):
     for number in (1, 2, 3):
         cluster.kill(f"h0-a#{number}")
         cluster.settle()
-    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.phase is JobStage.STOPPED
     assert "without a step in between" in cluster.state.why_ended
 
 

@@ -8,7 +8,7 @@ from fake_cluster import FakeCluster, at_work
 from lumctl.errors import RefusedError
 from lumctl.training.coordinator import agent_reports, requests
 from lumctl.training.coordinator.host_lines import LONGEST_S
-from lumctl.training.coordinator.state import JobEnd, JobPhase
+from lumctl.training.coordinator.state import JobEnd, JobStage
 
 
 def generation(cluster):
@@ -73,7 +73,7 @@ def test_a_job_that_ends_while_lines_are_lost_has_ended_well(cluster):
         del cluster.processes[process.name]
         cluster.dead.append(process)
     cluster.settle()
-    assert cluster.state.phase is JobPhase.ENDED, cluster.said
+    assert cluster.state.phase is JobStage.ENDED, cluster.said
     assert cluster.state.end is JobEnd.DONE
 
 
@@ -94,11 +94,11 @@ def test_a_word_that_is_said_again_does_not_have_a_job_run_that_has_ended(cluste
     for name in cluster.group():
         cluster.exit(name)
     cluster.settle()
-    assert cluster.state.phase is JobPhase.ENDED
+    assert cluster.state.phase is JobStage.ENDED
     joined = {"say": "joined", "generation": 1, "rank": 1}
     told = {"tell": "said", "worker": "h1-a#1", "message": joined, "at": cluster.at}
     agent_reports.receive(cluster.state, "h1", told, "")
-    assert cluster.state.phase is JobPhase.ENDED
+    assert cluster.state.phase is JobStage.ENDED
 
 
 def test_a_host_that_is_away_is_tried_again_with_pauses_and_its_ranks_go_on_when_it_is_back(cluster):
@@ -136,7 +136,7 @@ def test_what_ranks_have_is_not_lost_when_no_host_is_heard_for_a_while(tmp_path)
 def test_a_process_that_lost_its_rank_while_its_host_was_away_is_ended(cluster):
     cluster.broken.add("h3-a")
     cluster.lose_line("h3", refused=4)
-    while cluster.state.phase is JobPhase.RUNNING:
+    while cluster.state.phase is JobStage.RUNNING:
         assert cluster.turn()
     cluster.settle()
     cluster.does_a_step()
@@ -152,7 +152,7 @@ def test_a_job_whose_host_is_away_at_the_start_starts_when_it_is_back(tmp_path):
     for host in cluster.state.hosts():
         cluster.state.lines.open(host)
     cluster.settle()
-    assert cluster.state.phase is JobPhase.STARTING
+    assert cluster.state.phase is JobStage.STARTING
     assert requests.document(cluster.state)["why"] == "host h1 cannot be reached: no route"
     cluster.come_to_rest()
     cluster.does_a_step()

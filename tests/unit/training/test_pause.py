@@ -4,7 +4,7 @@ from fake_cluster import FakeCluster
 
 from lumctl.errors import UnreachableError
 from lumctl.training.coordinator import requests
-from lumctl.training.coordinator.state import JobEnd, JobPhase
+from lumctl.training.coordinator.state import JobEnd, JobStage
 
 PLACES = ["h0-a", "h1-a", "h2-a", "h3-a"]
 
@@ -38,7 +38,7 @@ def resumes(cluster, places):
 
 def test_a_pause_during_a_recovery_is_kept_until_it_is_resumed(cluster):
     cluster.kill("h1-a#1")
-    while cluster.state.phase is not JobPhase.RECOVERING:
+    while cluster.state.phase is not JobStage.RECOVERING:
         cluster.turn()
     answers = asks(cluster, "pause")
     cluster.settle()
@@ -49,7 +49,7 @@ def test_a_pause_during_a_recovery_is_kept_until_it_is_resumed(cluster):
 
 def test_a_pause_while_a_group_is_formed_is_answered_and_kept(cluster):
     cluster.kill("h1-a#1")
-    while not cluster.state.group.join_sent or cluster.state.phase is JobPhase.RUNNING:
+    while not cluster.state.group.join_sent or cluster.state.phase is JobStage.RUNNING:
         assert cluster.turn()
     answers = asks(cluster, "pause")
     cluster.settle()
@@ -74,7 +74,7 @@ def test_a_job_that_nobody_resumes_any_more_can_be_stopped(cluster):
     cluster.come_to_rest()
     asks(cluster, "stop")
     cluster.settle()
-    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.phase is JobStage.STOPPED
     assert cluster.state.end is JobEnd.STOPPED
 
 
@@ -146,4 +146,4 @@ def test_a_run_is_done_when_its_light_is_right_though_another_failure_keeps_the_
     cluster.come_to_rest()
     assert answers == [{"state": "paused"}, {"state": "recovering"}]
     assert cluster.placed == ["h0-a", "h4-a", "h5-a", "h3-a"]
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING

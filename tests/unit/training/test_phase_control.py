@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lumctl.training.phase_control import PhaseControl, Rail, RankPath, Wanted, rails_of
+from lumctl.training.phase_control import PhaseControl, Rail, RankPath, RankRequest, rails_of
 from lumctl.training.protocol import NO_PHASE
 
 PIPELINE, GRADIENTS, EXPERTS = "pipeline", "gradients", "experts"
@@ -39,7 +39,7 @@ class Rack:
     def wants(self, rank: int, phase: str, *, ahead: bool = False) -> str | None:
         """A rank's next request."""
         self.numbers[rank] = self.numbers.get(rank, 0) + 1
-        return self.control.wants(Wanted(rank, phase, self.numbers[rank], ahead))
+        return self.control.wants(RankRequest(rank, phase, self.numbers[rank], ahead))
 
     def confirm(self) -> None:
         """End the oldest change."""
@@ -139,18 +139,18 @@ def test_a_wrong_guess_costs_a_change_and_keeps_nobody_waiting(rack: Rack) -> No
 
 def test_a_repeated_request_is_answered_again_and_an_older_one_changes_nothing(rack: Rack) -> None:
     rack.wants(1, PIPELINE)
-    rack.control.wants(Wanted(0, PIPELINE, 2))
-    rack.control.wants(Wanted(0, PIPELINE, 2))
+    rack.control.wants(RankRequest(0, PIPELINE, 2))
+    rack.control.wants(RankRequest(0, PIPELINE, 2))
     assert rack.lit == [(1, 1), (0, 2), (0, 2)]
-    rack.control.wants(Wanted(0, GRADIENTS, 4))
-    rack.control.wants(Wanted(0, PIPELINE, 3))
+    rack.control.wants(RankRequest(0, GRADIENTS, 4))
+    rack.control.wants(RankRequest(0, PIPELINE, 3))
     assert rack.lit == [(1, 1), (0, 2), (0, 2)]
 
 
 def test_an_older_request_does_not_take_the_light_from_one_who_holds_it(rack: Rack) -> None:
     rack.wants(1, PIPELINE)
-    rack.control.wants(Wanted(0, PIPELINE, 2))
-    rack.control.wants(Wanted(0, GRADIENTS, 1))
+    rack.control.wants(RankRequest(0, PIPELINE, 2))
+    rack.control.wants(RankRequest(0, GRADIENTS, 1))
     assert rack.may_use() == {0: PIPELINE, 1: PIPELINE}
 
 
@@ -179,7 +179,7 @@ def test_a_lost_answer_that_a_phase_is_dark_is_given_again(rack: Rack) -> None:
     rack.wants(0, GRADIENTS)
     rack.wants(2, GRADIENTS)
     rack.control.failed(0, 1, "rail0 does not answer")
-    rack.control.wants(Wanted(0, GRADIENTS, 1))
+    rack.control.wants(RankRequest(0, GRADIENTS, 1))
     assert rack.dark[2:] == [(0, "rail0 does not answer")]
 
 
@@ -193,8 +193,8 @@ def test_a_new_group_begins_without_holders(rack: Rack) -> None:
     rack.wants(1, PIPELINE)
     rack.control.begin(lit=PIPELINE)
     assert rack.may_use() == {}
-    rack.control.wants(Wanted(0, PIPELINE, 1))
-    rack.control.wants(Wanted(1, PIPELINE, 1))
+    rack.control.wants(RankRequest(0, PIPELINE, 1))
+    rack.control.wants(RankRequest(1, PIPELINE, 1))
     assert rack.may_use() == {0: PIPELINE, 1: PIPELINE}
 
 
@@ -333,7 +333,7 @@ class Steps:
         name = self.draw.randrange(4)
         rank = self.ranks[name]
         if rank.asked:
-            self.rack.control.wants(Wanted(name, rank.left[0], rank.asked))
+            self.rack.control.wants(RankRequest(name, rank.left[0], rank.asked))
 
 
 @pytest.mark.parametrize("seed", range(200))

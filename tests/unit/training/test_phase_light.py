@@ -8,7 +8,7 @@ from lumctl import store
 from lumctl.devices.errors import GatewayUnreachableError
 from lumctl.errors import UnreachableError
 from lumctl.training.coordinator import agent_reports, phase_light, requests
-from lumctl.training.coordinator.state import JobEnd, JobPhase
+from lumctl.training.coordinator.state import JobEnd, JobStage
 from lumctl.training.protocol import phase_mac
 
 
@@ -103,7 +103,7 @@ def test_the_light_rests_before_a_pause_is_granted_and_a_permit_is_needed_to_go_
     cluster.coordinator.turn()
     cluster.settle()
     assert resumed == [{"state": "recovering"}]  # not "running": a run that waits would hold up those of the permit
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING
     cluster.does_a_step()
 
 
@@ -167,7 +167,7 @@ def test_what_passes_is_waited_for_and_ends_no_job(tmp_path, error):
     assert "a swap is under way" in requests.document(cluster.state)["why"]
     for _ in range(10):
         cluster.wait(phase_light.RETRY_S)
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING
     assert sum("a swap is under way" in line for line in cluster.said) == 1
 
 
@@ -219,6 +219,6 @@ def test_a_new_lumctl_lets_the_light_rest_and_forms_a_new_group(cluster):
     cluster.restart_lumctl()
     cluster.come_to_rest()
     assert cluster.light.lit == PIPELINE
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING
     assert cluster.state.group.generation > generation
     cluster.does_a_step()

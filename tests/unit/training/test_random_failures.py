@@ -8,7 +8,7 @@ from fake_cluster import FakeCluster
 from searched_workers import require_all_searched
 
 from lumctl.training.coordinator import requests
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 
 SEEDS = 1500 if os.environ.get("LUMCTL_CAMPAIGN") else 100
 
@@ -75,12 +75,12 @@ def test_whatever_fails_when_the_job_runs_again_or_says_why_not(tmp_path, layout
             cluster.kill(name)  # it has no rank: nobody misses it
         cluster.come_to_rest()
     phase, said = cluster.state.phase, cluster.said
-    if phase is JobPhase.STOPPED:
+    if phase is JobStage.STOPPED:
         have = [p for p in cluster.processes.values() if p.done and "joined" in p.last and p.host in cluster.lines]
         assert layout == "unique" or not have, said
         assert "no checkpoint of all ranks was written" in cluster.state.why_ended, said
         return
-    if phase in {JobPhase.STARTING, JobPhase.RECOVERING}:
+    if phase in {JobStage.STARTING, JobStage.RECOVERING}:
         assert requests.document(cluster.state)["why"] == "no spare is left", said
         return
     before = max(done(cluster))

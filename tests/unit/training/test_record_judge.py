@@ -10,7 +10,7 @@ from drawn_arrivals import COLLECTIVE_S, drawn_steps
 from lumctl.inventory.job_run import StragglerSchedule
 from lumctl.training.collective_record import CollectiveRecord
 from lumctl.training.coordinator import late_rank
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 from lumctl.training.record_judge import RecordJudge
 
 RANKS, LATE = 8, 5
@@ -30,7 +30,7 @@ class Posted:
             name: SimpleNamespace(name=name, host="h1", accelerator=f"gpu{rank}") for rank, name in members.items()
         }
         self.state = SimpleNamespace(
-            phase=JobPhase.RUNNING,
+            phase=JobStage.RUNNING,
             group=SimpleNamespace(generation=3, members=members),
             workers=workers,
             ordered_schedule=(0, None),
@@ -192,11 +192,11 @@ def test_nothing_is_told_where_a_schedule_would_be_a_loss(posted):
 @pytest.mark.parametrize(
     ("rank", "phase", "setting", "why"),
     [
-        (8, JobPhase.RUNNING, StragglerSchedule.ASK, "job train has 8 ranks: no schedule for rank 8"),
-        (-1, JobPhase.RUNNING, StragglerSchedule.ASK, "no schedule for rank -1"),
-        ("x", JobPhase.RUNNING, StragglerSchedule.ASK, "no schedule for rank x"),
-        (2, JobPhase.RECOVERING, StragglerSchedule.ASK, "job train is recovering"),
-        (2, JobPhase.RUNNING, StragglerSchedule.OFF, "straggler_schedule is off"),
+        (8, JobStage.RUNNING, StragglerSchedule.ASK, "job train has 8 ranks: no schedule for rank 8"),
+        (-1, JobStage.RUNNING, StragglerSchedule.ASK, "no schedule for rank -1"),
+        ("x", JobStage.RUNNING, StragglerSchedule.ASK, "no schedule for rank x"),
+        (2, JobStage.RECOVERING, StragglerSchedule.ASK, "job train is recovering"),
+        (2, JobStage.RUNNING, StragglerSchedule.OFF, "straggler_schedule is off"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_and_tells_the_ranks_nothing(rank, phase, setting, why):

@@ -5,7 +5,7 @@ from fake_runs import Pair, Plan
 
 from lumctl.errors import RolledBackError
 from lumctl.training.coordinator import failures, requests
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 
 
 class TakenBack(FakeCluster):
@@ -40,13 +40,13 @@ def waiting(cluster):
 def test_no_rank_is_started_on_a_lost_gpu_by_a_swap_that_is_taken_back(tmp_path) -> None:
     cluster = waiting(TakenBack(tmp_path))
     coordinator = cluster.coordinator
-    assert coordinator.state.phase is JobPhase.RECOVERING
+    assert coordinator.state.phase is JobStage.RECOVERING
     assert cluster.answers == [{"state": "paused"}, {"state": "recovering"}]
     assert "h1-a#2" not in cluster.processes
     assert coordinator.state.recovery.why == "rolled back"
     cluster.no_light = False
     cluster.come_to_rest()
-    assert coordinator.state.phase is JobPhase.RUNNING
+    assert coordinator.state.phase is JobStage.RUNNING
     assert "h1-a" not in [worker.accelerator for worker in coordinator.state.living_members()]
 
 
@@ -63,4 +63,4 @@ def test_a_job_that_waits_goes_on_when_a_person_has_replaced_what_failed(tmp_pat
     coordinator.turn()
     cluster.settle()
     assert answers[1:] == [{"state": "paused"}, {"state": "running"}]
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING

@@ -5,7 +5,7 @@ import sys
 import pytest
 from fake_cluster import FakeCluster
 
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 
 FEW, MANY = 32, 256
 TURNS = 100_000
@@ -53,7 +53,7 @@ def start(tmp_path, ranks, layout, *, standby=False):
     for host in cluster.state.hosts():
         cluster.open(host)
     cluster.settle(TURNS)
-    assert cluster.state.phase is JobPhase.RUNNING, cluster.said
+    assert cluster.state.phase is JobStage.RUNNING, cluster.said
     return cluster
 
 
@@ -73,6 +73,6 @@ def test_what_happens_costs_each_rank_the_same(tmp_path, what, layout, standby):
         for _ in range(3):
             step(cluster)
         calls.append(calls_while(lambda cluster=cluster: what(cluster)) / ranks)
-        assert cluster.state.phase is JobPhase.RUNNING, cluster.said
+        assert cluster.state.phase is JobStage.RUNNING, cluster.said
     few, many = calls
     assert many < 1.5 * few, (few, many)

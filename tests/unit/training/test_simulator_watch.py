@@ -9,7 +9,7 @@ import pytest
 from fake_cluster import FakeCluster, at_work
 
 from lumctl.devices.endpoints import RUNTIME_FILE
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 from lumctl.training.job_run import GONE, SimulatorWatch
 
 WITHIN_S = 20.0
@@ -61,6 +61,6 @@ def test_what_fails_without_a_simulator_has_it_for_its_reason(tmp_path):
     for number in (1, 2):
         cluster.kill(f"h0-a#{number}")
         cluster.settle()
-    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.phase is JobStage.STOPPED
     assert cluster.state.why_ended == GONE
     assert f"the job stops: {GONE}" in cluster.said

@@ -5,7 +5,7 @@ from fake_cluster import FakeCluster
 
 from lumctl.inventory.job_run import PAUSED_WITHIN_S
 from lumctl.training.coordinator import requests
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 
 
 def steps(cluster):
@@ -37,7 +37,7 @@ def test_it_waits_for_light_that_is_missing_and_says_so_and_goes_on_with_it(clus
     cluster.wait(cluster.run.stall_s)
     for _ in range(5):
         cluster.wait(10)
-        assert cluster.state.phase is JobPhase.RECOVERING
+        assert cluster.state.phase is JobStage.RECOVERING
         assert requests.document(cluster.state)["why"] == "no light: c3"
     assert [line for line in cluster.said if "no light: c3" in line] == [
         "no light: c3; the job waits for it, and checks every 5 s"
@@ -60,13 +60,13 @@ def test_a_group_that_is_not_found_has_light_and_accelerators_looked_at(cluster)
     cluster.mute.add("h3-a#1")
     cluster.kill("h1-a#1")
     cluster.settle()
-    assert cluster.state.phase is JobPhase.RECOVERING
+    assert cluster.state.phase is JobStage.RECOVERING
     cluster.mute.clear()
     cluster.wait(cluster.run.stall_s)  # it has never said that it holds
     assert any("h3-a#1" in line and "does not pause within 600 s" in line for line in cluster.said)
     steps(cluster)
     cluster.kill("h1-a#2")
-    while not cluster.state.group.join_sent or cluster.state.phase is JobPhase.RUNNING:
+    while not cluster.state.group.join_sent or cluster.state.phase is JobStage.RUNNING:
         assert cluster.turn()
     cluster.mute.update(cluster.processes)  # nobody finds the others
     cluster.settle()
@@ -104,7 +104,7 @@ def test_a_job_that_is_paused_for_longer_than_a_step_may_take_stays_so(cluster):
     cluster.wait(cluster.run.stall_s)
     cluster.wait(cluster.run.stall_s)
     assert answers == [{"state": "paused"}]
-    assert cluster.state.phase is JobPhase.PAUSED
+    assert cluster.state.phase is JobStage.PAUSED
     requests.receive(cluster.state, {"ask": "resume"}, answers.append)
     cluster.wait(0)
     steps(cluster)

@@ -6,7 +6,7 @@ from fake_cluster import FakeCluster, at_work
 from lumctl.errors import UnreachableError
 from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import requests
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 
 
 def steps(cluster, number=1):
@@ -120,7 +120,7 @@ def test_none_is_started_where_one_is_dying_until_it_has_ended(tmp_path, how):
     else:
         cluster.wait(cluster.run.stall_s)
     assert [name for name in cluster.processes if name.startswith("h1-a")] == ["h1-a#2"]
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING
 
 
 def test_what_a_host_loses_at_once_is_replaced_by_one_run(tmp_path, monkeypatch):
@@ -133,4 +133,4 @@ def test_what_a_host_loses_at_once_is_replaced_by_one_run(tmp_path, monkeypatch)
     assert cluster.runs == 1
     assert set(cluster.placed) == {"h0-a", "h4-a", "h5-a", "h3-a"}
     assert "h2-a#1" not in cluster.processes
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING

@@ -5,7 +5,7 @@ from fake_cluster import FakeCluster
 
 from lumctl.inventory.job_run import WithoutSpare
 from lumctl.training.coordinator import requests
-from lumctl.training.coordinator.state import JobEnd, JobPhase
+from lumctl.training.coordinator.state import JobEnd, JobStage
 
 
 def opened(cluster):
@@ -42,7 +42,7 @@ def dying(cluster, **told):
 def test_the_last_line_of_a_log_is_told_with_the_reason(tmp_path):
     cluster = opened(dying(FakeCluster(tmp_path), printed="ModuleNotFoundError: No module named 'x'"))
     coordinator = cluster.coordinator
-    assert coordinator.state.phase is JobPhase.STOPPED
+    assert coordinator.state.phase is JobStage.STOPPED
     assert (
         "h2-a#1 ended with exit code 1 before it was ready: ModuleNotFoundError: No module named 'x' "
         "(log: h2-a#1.log on h2)"
@@ -90,7 +90,7 @@ def test_it_is_told_for_whom_the_job_waits_now_and_then(tmp_path):
     assert [line.partition("(")[0] for line in shown] == ["starting: waiting for h[1-2]-a "] * 3
     assert [float(line.partition("(")[2].partition(" ")[0]) for line in shown] == pytest.approx([30, 60, 120], abs=5)
     assert requests.document(cluster.state)["why"].startswith("waiting for h[1-2]-a (12")
-    assert cluster.state.phase is JobPhase.STARTING
+    assert cluster.state.phase is JobStage.STARTING
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_it_is_told_for_whom_the_job_waits_now_and_then(tmp_path):
 def test_a_job_one_of_whose_processes_never_gets_ready_stops_and_says_which(tmp_path, met, missing):
     cluster = opened(never_ready(FakeCluster(tmp_path, start_s=300), "h1-a", met=met))
     cluster.wait(299)
-    assert cluster.state.phase is JobPhase.STARTING
+    assert cluster.state.phase is JobStage.STARTING
     cluster.wait(2)
-    assert cluster.state.phase is JobPhase.STOPPED
+    assert cluster.state.phase is JobStage.STOPPED
     assert cluster.state.end is JobEnd.NOT_STARTED
     why = cluster.state.why_ended
     assert why.startswith(f"h1-a#1 {missing}")
@@ -130,7 +130,7 @@ def test_a_spare_that_never_gets_ready_does_not_stop_a_job_that_runs(tmp_path):
     never_ready(cluster, "h4-a")
     cluster.does_a_step()
     cluster.wait(310)
-    assert cluster.state.phase is JobPhase.RUNNING
+    assert cluster.state.phase is JobStage.RUNNING
     assert any("h4-a#1 hangs before it was ready" in line and "started later" in line for line in cluster.said)
     assert not any("waiting for" in line for line in cluster.said)
 

@@ -4,7 +4,7 @@ import pytest
 from fake_cluster import FakeCluster, at_work
 
 from lumctl.training.coordinator import job_end, requests
-from lumctl.training.coordinator.state import JobPhase
+from lumctl.training.coordinator.state import JobStage
 
 
 class Ending(FakeCluster):
@@ -39,7 +39,7 @@ class Ending(FakeCluster):
         self.coordinator.post(requests.receive, {"ask": "stop"}, answers.append)
         self.coordinator.turn()
         self.settle()
-        assert self.state.phase is JobPhase.STOPPED
+        assert self.state.phase is JobStage.STOPPED
         requests.report_stopped(self.state)
         return answers[0]
 
@@ -142,7 +142,7 @@ def test_why_a_job_has_stopped_in_a_recovery_is_told(tmp_path, ended):
         "waiting",
         "no spare is left",
     )
-    assert coordinator.state.phase is JobPhase.RECOVERING
+    assert coordinator.state.phase is JobStage.RECOVERING
     assert [line for line in cluster.said if "no spare is left" in line] == [
         "no spare is left; the job waits until h1-a is healthy or a swap is possible, and tries every 5 s"
     ]

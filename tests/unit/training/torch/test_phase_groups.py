@@ -10,7 +10,7 @@ from queue import Queue
 
 import pytest
 
-from lumctl.training.phase_control import PhaseControl, Rail, Wanted
+from lumctl.training.phase_control import PhaseControl, Rail, RankRequest
 from lumctl.training.protocol import DARK, LIT, MessageLine, phase_mac
 from tests.unit.training.torch import phased_ranks
 
@@ -46,7 +46,7 @@ class Controller:
             return
         with self._lock:
             self._requests[rank, message["number"]] = message
-            self._control.wants(Wanted(rank, message["phase"], message["number"], message["ahead"]))
+            self._control.wants(RankRequest(rank, message["phase"], message["number"], message["ahead"]))
             while self._changes:
                 rail, _, number = self._changes.pop()
                 self._control.confirmed(rail, number)

@@ -7,7 +7,7 @@ import pytest
 
 from lumctl.training.phase_order import COMPARED, FIRST_COMPARED
 from lumctl.training.protocol import DARK, LIT, NO_PHASE
-from lumctl.training.torch.phase_light import PhaseDarkError, PhaseLight
+from lumctl.training.torch.phase_light import PhaseDarkError, WorkerPhase
 from lumctl.training.torch.stores import GivenUpError
 
 WITHIN_S = 20.0
@@ -38,7 +38,7 @@ class Worker:
 
     def __init__(self):
         self.asked = SimpleQueue()
-        self.light = PhaseLight(GENERATION, lambda *request: self.asked.put(request), Wait())
+        self.light = WorkerPhase(GENERATION, lambda *request: self.asked.put(request), Wait())
 
     def answer(self, number, do=LIT, generation=GENERATION, **more):
         self.light.answered({"do": do, "generation": generation, "number": number, **more})
