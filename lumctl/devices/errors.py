@@ -46,7 +46,7 @@ class StaleFenceError(DeviceRefusedError):
     """The gateway of the device's rack has seen a newer lease than the lease of this write; nothing was sent."""
 
 
-class LeaseHeldError(DeviceRefusedError):
+class RackLeasedError(DeviceRefusedError):
     """A process holds the lease of the device's rack and may be changing light; nothing was sent. Ask again later."""
 
 

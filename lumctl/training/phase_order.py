@@ -40,23 +40,23 @@ class Boundary(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ModeDecision:
     """The faster mode of a boundary. ``pays``: whether it is faster by more than the noise of the waits."""
 
     mode: ChangeMode
     pays: bool
 
 
-def faster(on_demand_s: Sequence[float], ahead_s: Sequence[float]) -> Decision:
+def faster(on_demand_s: Sequence[float], ahead_s: Sequence[float]) -> ModeDecision:
     """Compare the waits for light at a boundary, in seconds, by their medians.
 
     A difference is noise if it is not greater than the median deviation from the median in both modes.
     """
     if min(len(on_demand_s), len(ahead_s)) < FEWEST_COMPARED:
-        return Decision(ChangeMode.ON_DEMAND, pays=False)
+        return ModeDecision(ChangeMode.ON_DEMAND, pays=False)
     gain = median(on_demand_s) - median(ahead_s)
     noise = max(_deviation(on_demand_s), _deviation(ahead_s))
-    return Decision(ChangeMode.AHEAD if gain > noise else ChangeMode.ON_DEMAND, pays=abs(gain) > noise)
+    return ModeDecision(ChangeMode.AHEAD if gain > noise else ChangeMode.ON_DEMAND, pays=abs(gain) > noise)
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -97,7 +97,7 @@ class PhaseOrder:
     _began_at: int = 0
     """The number of collectives before the present stretch."""
     _waited: dict[tuple[Boundary, ChangeMode], list[float]] = field(default_factory=dict)
-    _decided: dict[Boundary, Decision] = field(default_factory=dict)
+    _decided: dict[Boundary, ModeDecision] = field(default_factory=dict)
     _crossed: dict[Boundary, ChangeMode] = field(default_factory=dict)
     """The boundaries of the present step, and how each was crossed."""
     _waits: StepWaits = field(default_factory=StepWaits)

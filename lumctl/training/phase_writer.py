@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from lumctl.change.concurrency import all_of
-from lumctl.devices.errors import DeviceError, DeviceRefusedError, LeaseHeldError
+from lumctl.devices.errors import DeviceError, DeviceRefusedError, RackLeasedError
 from lumctl.errors import LumctlError
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.workers import Workers
@@ -82,7 +82,7 @@ class PhaseWriter:
                     calls[0]()
                 else:
                     all_of(calls, most=len(calls))
-            except LeaseHeldError:
+            except RackLeasedError:
                 fails_at = math.inf
             except DeviceError as error:
                 fails_at = min(fails_at, self._clock() + FAILS_AFTER_S)

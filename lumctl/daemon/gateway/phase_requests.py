@@ -15,7 +15,7 @@ from typing import Any
 from lumctl.change.plan import PHASES, Plan, from_document
 from lumctl.daemon.gateway.writes import FencedWrites
 from lumctl.devices import transaction
-from lumctl.devices.errors import DeviceRefusedError, LeaseHeldError, StaleFenceError, WrongGatewayError
+from lumctl.devices.errors import DeviceRefusedError, RackLeasedError, StaleFenceError, WrongGatewayError
 from lumctl.devices.gateway.wire import GatewaySubject
 from lumctl.devices.registry import DeviceSet
 from lumctl.devices.transaction import Cell, LightDriver
@@ -90,7 +90,7 @@ class PhaseRequests:
                 return self._writes.write(line, peer, number, lambda: self._written(found[0], plan, device, phase))
             except StaleFenceError as error:
                 # The client gave no number: to it this is the same as a lease that is held.
-                raise LeaseHeldError(
+                raise RackLeasedError(
                     f"{device}: a process has just taken the lease of rack {self._rack}; nothing was sent",
                     hint="ask again when it has ended",
                 ) from error
@@ -113,7 +113,7 @@ class PhaseRequests:
             newest = self._store.leases.newest(self._rack)
             if phase == self._on_record(job) and self._waits_for_rest(job, newest):
                 return newest
-            raise LeaseHeldError(f"{error.message}; nothing was sent", hint=error.hint) from error
+            raise RackLeasedError(f"{error.message}; nothing was sent", hint=error.hint) from error
         except (RefusedError, StoreError) as error:
             raise _unsent(error) from error
 

@@ -40,7 +40,7 @@ class PhaseGateway:
         """Write one device to the states of a phase of a plan; return when the device has confirmed them.
 
         Raises:
-            LeaseHeldError: a run may be changing the rack; nothing was sent, and the job may ask again later.
+            RackLeasedError: a run may be changing the rack; nothing was sent, and the job may ask again later.
             DeviceRefusedError: the plan does not permit it, or no longer, or the device refused; nothing changed.
             DeviceUnreachableError: the gateway or the device does not answer; nothing was sent.
             InconsistentError: the device holds other states than those of the phase.

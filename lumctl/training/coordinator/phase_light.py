@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lumctl import store
-from lumctl.devices.errors import DeviceError, DeviceUnreachableError, LeaseHeldError
+from lumctl.devices.errors import DeviceError, DeviceUnreachableError, RackLeasedError
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import job_end
 from lumctl.training.coordinator.state import ChangingLight, JobEnd, JobState
@@ -22,7 +22,7 @@ from lumctl.training.protocol import DARK, LIT, phase_mac
 
 RETRY_S = 0.5
 """When rest or a permit is tried again that something passing has prevented."""
-_PASSING = (UnreachableError, DeviceUnreachableError, LeaseHeldError, store.LeaseHeldError)
+_PASSING = (UnreachableError, DeviceUnreachableError, RackLeasedError, store.LeaseHeldError)
 """What prevents a permit only for now: a gateway or device that starts again, a run that changes the rack."""
 
 

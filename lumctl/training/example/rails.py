@@ -25,7 +25,7 @@ from lumctl.training.example.__main__ import TOLD_EVERY, add_options, count, pri
 from lumctl.training.example.data import Losses, Windows, own_text
 from lumctl.training.example.model import SIZES
 from lumctl.training.example.parallelism import adamw, set_rate, share_of_loss
-from lumctl.training.example.stages import DATA, MICRO_BATCHES, PIPELINE, TENSOR, ComputingStage, Grid, Stage
+from lumctl.training.example.stages import DATA, MICRO_BATCHES, PIPELINE, TENSOR, ComputingStage, ModelStage, RankGrid
 
 RAIL_SIZES = {
     # Eight ranks on two cores do a step in 0.1 s. The heads of keys and values can be cut in two.
@@ -52,9 +52,9 @@ class RailOptions:
     pause_ms: int = 0
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> RankGrid:
         """The number of ranks along each dimension."""
-        return Grid(self.data, self.stages, self.tensor)
+        return RankGrid(self.data, self.stages, self.tensor)
 
 
 class RailTrainer:
@@ -64,7 +64,7 @@ class RailTrainer:
         self._options, self._windows = options, windows
         self._size = RAIL_SIZES[options.size]
         self._data, pipeline = mesh[DATA], mesh[PIPELINE]
-        self.model = Stage(self._size, pipeline.get_local_rank(), pipeline.size(), seed=options.seed)
+        self.model = ModelStage(self._size, pipeline.get_local_rank(), pipeline.size(), seed=options.seed)
         self._is_first = pipeline.get_local_rank() == 0
         self.is_last = pipeline.get_local_rank() == pipeline.size() - 1
         if options.tensor > 1:

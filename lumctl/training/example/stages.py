@@ -21,7 +21,7 @@ MICRO_BATCHES = 2
 
 
 @dataclass(frozen=True)
-class Grid:
+class RankGrid:
     """The number of ranks along each dimension.
 
     Ranks that share a layer have consecutive numbers; the stages of one replica follow each other.
@@ -55,7 +55,7 @@ class Grid:
             raise UsageError(f"{size.key_heads} heads of keys and values cannot be cut into {self.tensor} equal slices")
 
 
-class Stage(nn.Module):
+class ModelStage(nn.Module):
     """Some layers; in the first stage also the embedding, in the last also the output layer.
 
     These two do not share a matrix as in :class:`~lumctl.training.example.model.Llama`: their ranks would have to add
@@ -109,7 +109,7 @@ class ComputingStage(PipelineStage):
     It exchanges parameters and gradients of a sharded stage at no other time.
     """
 
-    def __init__(self, stage: Stage, mesh: DeviceMesh, size: Size, *, compute: Callable[[], None]) -> None:
+    def __init__(self, stage: ModelStage, mesh: DeviceMesh, size: Size, *, compute: Callable[[], None]) -> None:
         number, stages = mesh.get_local_rank(), mesh.size()
         micro = (size.sequences, size.context)
         between = torch.empty(*micro, size.width, requires_grad=True)

@@ -10,7 +10,7 @@ from gateways import serving
 from permitted_phases import permit, record
 
 from lumctl.daemon.gateway.writes import LOG_FILE
-from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, LeaseHeldError
+from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError, InconsistentError, RackLeasedError
 from lumctl.devices.gateway.phases import PhaseGateway
 from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.phase_records import phase_of
@@ -98,9 +98,9 @@ def test_nothing_is_lit_while_a_lease_is_held_or_without_a_permit(served):
     assert on_record[0] == "A"
     served.light("A", device="rail1")
     held = served.store.leases.acquire(RACK, "an engine", term_s=30.0, now=served.context.now())
-    with pytest.raises(LeaseHeldError, match="nothing was sent"):
+    with pytest.raises(RackLeasedError, match="nothing was sent"):
         served.light("B", device="rail1")
-    with pytest.raises(LeaseHeldError):
+    with pytest.raises(RackLeasedError):
         served.light("A", device="rail1")
     served.store.leases.release(held)
     served.light("B", device="rail1")

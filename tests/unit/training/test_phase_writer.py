@@ -5,7 +5,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from lumctl.devices.errors import DeviceRefusedError, GatewayUnreachableError, InconsistentError, LeaseHeldError
+from lumctl.devices.errors import DeviceRefusedError, GatewayUnreachableError, InconsistentError, RackLeasedError
 from lumctl.training.phase_control import Rail
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.phase_writer import FAILS_AFTER_S, PhaseWriter
@@ -53,7 +53,7 @@ def test_a_change_is_confirmed_once_all_devices_of_its_rail_are_written(gateway)
     assert sorted(gateway.written) == [("plan-1", "rail0", "b"), ("plan-1", "rail1", "b")]
 
 
-@pytest.mark.parametrize("error", [LeaseHeldError, GatewayUnreachableError, InconsistentError])
+@pytest.mark.parametrize("error", [RackLeasedError, GatewayUnreachableError, InconsistentError])
 def test_what_may_pass_is_tried_again(gateway, error):
     gateway.errors = [error("not now")] * 3
     gateway.writer.change(1, "b", 1)
@@ -76,7 +76,7 @@ def test_a_device_that_does_not_come_back_in_time_fails_and_a_held_lease_never_d
             gateway.now += FAILS_AFTER_S
             return super().pop(at)
 
-    gateway.errors = Passing([LeaseHeldError("held")] * 3)
+    gateway.errors = Passing([RackLeasedError("held")] * 3)
     gateway.writer.change(1, "b", 1)
     assert gateway.result() == ("confirmed", 1, 1)
     gateway.errors = Passing([GatewayUnreachableError("nobody there")] * 3)

@@ -19,9 +19,9 @@ from lumctl.devices.base import BaseMesh, BaseSwitch
 from lumctl.devices.errors import (
     DeviceRefusedError,
     InconsistentError,
-    LeaseHeldError,
     NotTakenError,
     OutcomeUnknownError,
+    RackLeasedError,
     WrongGatewayError,
 )
 from lumctl.devices.gateway.wire import error_heard
@@ -298,7 +298,7 @@ def test_a_grant_that_is_withdrawn_between_two_changes_ends_them_and_is_logged(r
 
 def test_while_a_process_holds_the_lease_nothing_is_sent(rack):
     held = rack.store.leases.acquire("r1", "swap by an operator", term_s=30.0, now=NOW)
-    with pytest.raises(LeaseHeldError, match=r"being changed by swap by an operator.*; nothing was sent"):
+    with pytest.raises(RackLeasedError, match=r"being changed by swap by an operator.*; nothing was sent"):
         rack.ask()
     assert rack.writes == 0
     rack.store.leases.release(held)
@@ -314,7 +314,7 @@ def test_a_lease_that_expired_shuts_phases_out_only_if_its_holder_may_go_on_with
     rack.change(runs, fence=2, state="running" if in_run else "done")
     rack.now = NOW + 31
     if in_run:
-        with pytest.raises(LeaseHeldError, match=r"its holder could still write for swap-0001 when it wakes up"):
+        with pytest.raises(RackLeasedError, match=r"its holder could still write for swap-0001 when it wakes up"):
             rack.ask()
     else:
         rack.ask()
@@ -330,7 +330,7 @@ def test_a_lease_taken_between_the_check_and_the_write_shuts_it_out(rack, monkey
         return number
 
     monkeypatch.setattr(rack.store.leases, "unheld", first)
-    with pytest.raises(LeaseHeldError, match="a process has just taken the lease"):
+    with pytest.raises(RackLeasedError, match="a process has just taken the lease"):
         rack.ask()
     assert rack.writes == 0
 
