@@ -75,6 +75,8 @@ def permitted(state: JobState, permit: PhasePermit) -> None:
         return
     light.is_sought, light.why = False, ""
     if not light.is_void:  # else the ranks have left a group since it was asked for, and a swap may end it
+        if light.again:
+            state.effects.say(f"each phase is proved; {permit.plan} permits changes between {', '.join(permit.pairs)}")
         light.permit, light.again = permit, False
 
 
