@@ -771,6 +771,10 @@ ELSEWHERE = {
     ("cli/swap.py", "{}"): "the same refusal with one more command: see tests/system/test_autopilot.py",
     ("cli/slice.py", "is a plan of kind"): "a plan of another kind: the hint is the command that applies it",
     ("cli/job.py", ""): JOBS,
+    (
+        "change/preconditions.py",
+        "may change between its phases",
+    ): "it needs a job that runs over phases: see tests/system/jobs/test_phase_permission.py",
     ("cli/job_phases.py", ""): "its commands are typed in tests/system/jobs/test_job_phases.py",
     ("cli/job_state.py", ""): JOBS,
     ("cli/job_stragglers.py", ""): JOBS,
