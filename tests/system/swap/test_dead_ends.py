@@ -750,10 +750,6 @@ ELSEWHERE = {
     ): "for the log of the daemon, which continues",
     ("daemon/autopilot/stop_switch.py", "cannot be removed"): "another user's file: see tests/system/test_autopilot.py",
     ("daemon/gateway/service.py", "a gateway drives its devices itself"): "a mistake in a program, none of an operator",
-    (
-        "daemon/gateway/phase_requests.py",
-        "",
-    ): "a running job hears it, and asks again: see tests/unit/daemon/gateway/test_phase_requests.py",
     ("store/transfer.py", ""): COPYING,
     ("store/database.py", "has schema"): "an older lumctl: see tests/unit/store/test_schema.py",
     ("store/lease.py", ""): LEASE,
