@@ -1,13 +1,14 @@
 """Preconditions of a plan, checked before anything is changed: its target, the inventory, and its start."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lumctl.change.disturbance import require_undisturbed
 from lumctl.change.foreign_circuits import placed_by, require_foreign_circuits_kept
 from lumctl.change.interrupts import LEASE_TERM_S
 from lumctl.change.live_paths import contradiction, require_agreed, require_light_agrees, strange_light
-from lumctl.change.plan import ADOPT, PHASES, SLICE, Do, Plan, Step, from_document, stages
+from lumctl.change.phase_cells import changing_cells, require_clear_of_phases
+from lumctl.change.plan import ADOPT, SLICE, Do, Plan, Step, stages
 from lumctl.change.refusal_advice import REVERSIBLE, asking, past_later_runs, plan_again
 from lumctl.change.run_history import require_in_force
 from lumctl.change.settings import same, settable
@@ -16,7 +17,6 @@ from lumctl.devices import transaction
 from lumctl.devices.types import Capability
 from lumctl.errors import RefusedError
 from lumctl.inventory.model import Device
-from lumctl.inventory.phase_records import phase_of, phase_permit
 from lumctl.inventory.wiring import Assignment, jobs_in, moved_words, own_cells
 from lumctl.jobs import require_hooks
 from lumctl.store import ways_to_finish
@@ -53,7 +53,7 @@ def require(context: Context, plan: Plan) -> None:
     require_agreed(plan.cuts, f"lumctl fabric apply --rack {plan.rack} --target {context.target}")
     require_light_agrees(context, plan)
     _require_passed(context, plan)
-    _require_clear_of_phases(context, plan)
+    require_clear_of_phases(context, plan)
     for step in plan.steps:
         if step.do is Do.PROGRAM:
             with _for_operators(context, plan):
@@ -243,42 +243,9 @@ def _require_states(context: Context, plan: Plan, step: Step) -> None:
     if transaction.readable(driver):
         # The plan writes a cell again with its recorded state if the cell was seen to differ from the record.
         again = {cell for cell, before, after in step.data["changes"] if before == after}
-        again |= {cell for cells in _changing(context, plan.rack).values() for cell in cells.get(device, ())}
+        again |= {cell for cells in changing_cells(context, plan.rack).values() for cell in cells.get(device, ())}
         kept = {cell: state for cell, state in held.items() if cell not in again}
         require_agreement(plan.rack, driver.kind, device, kept, transaction.read_cells(driver, own))
-
-
-def _changing(context: Context, rack: str) -> dict[str, Mapping[str, Mapping[int, str]]]:
-    """By job and device, the cells that running jobs may change between their phases: any phase may have light now."""
-    placed = context.assignment(sound=False)
-    jobs = {permit: job for job in context.inventory.jobs if (permit := phase_permit(job, placed)) is not None}
-    runs = [run for run in context.store(rack).runs.all() if run.plan.get("kind") == PHASES] if jobs else []
-    plans = [plan for plan in (from_document(run.plan) for run in runs) if plan.phases and plan.permit in jobs]
-    return {jobs[plan.permit]: plan.phases[0].cells for plan in plans}
-
-
-def _require_clear_of_phases(context: Context, plan: Plan) -> None:
-    """Refuse a plan that uses cells which a running job may change between its phases, and leaves it the permit.
-
-    Raises:
-        RefusedError: there is such a job: a phase of it that has no light now would take that of the plan.
-    """
-    placed = context.assignment(sound=False)
-    after: dict[str, list[str]] = {}
-    for step in plan.steps:
-        after |= step.data["assignment"] if step.do is Do.ASSIGN else {}
-    used = {(device, cell) for device, cells in plan.writes.items() for cell in cells}
-    used |= {puc for circuit in plan.add for puc in circuit.pucs}
-    for job, cells in _changing(context, plan.rack).items():
-        keeps = tuple(after.get(phase_of(job), placed[phase_of(job)])) == placed[phase_of(job)]
-        shared = [(device, cell) for device, of_device in cells.items() for cell in of_device if (device, cell) in used]
-        if keeps and shared:
-            device, cell = shared[0]
-            kind = "puc" if context.inventory.devices[device].geometry else "port"
-            raise RefusedError(
-                f"{plan.id} would use {device}/{kind}/{cell}, which job {job} may change between its phases",
-                hint=f"stop the job first, and plan again: lumctl job stop {job} --target {context.target}",
-            )
 
 
 def _require_passed(context: Context, plan: Plan) -> None:

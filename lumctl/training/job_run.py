@@ -30,8 +30,9 @@ from lumctl.training import protocol
 from lumctl.training.agent.folder import Folder
 from lumctl.training.agent_lines import AgentLines, CommandLine, Open
 from lumctl.training.coordinator import agent_reports, job_end, phase_light, requests
+from lumctl.training.coordinator.changing_light import PhaseEffects
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobState, PhaseEffects, Post
+from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobState, Post
 from lumctl.training.healer import Healer, LightOrder
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of

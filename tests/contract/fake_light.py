@@ -1,7 +1,7 @@
 """The light of a fake cluster's job with phases: permits, rest and changes, as the healer and the gateway do them."""
 
 from lumctl.training.coordinator import phase_light
-from lumctl.training.coordinator.state import PhaseEffects
+from lumctl.training.coordinator.changing_light import PhaseEffects
 from lumctl.training.phase_control import RankPath, rails_of
 from lumctl.training.phase_permission import PhasePermit
 

@@ -14,7 +14,8 @@ from lumctl import store
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, RackLeasedError
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import job_end
-from lumctl.training.coordinator.state import ChangingLight, JobEnd, JobState
+from lumctl.training.coordinator.changing_light import ChangingLight
+from lumctl.training.coordinator.state import JobEnd, JobState
 from lumctl.training.coordinator.workers import JobWorker
 from lumctl.training.phase_control import PhaseControl, RankRequest
 from lumctl.training.phase_permission import PhasePermit

@@ -768,7 +768,7 @@ ELSEWHERE = {
     ("cli/slice.py", "is a plan of kind"): "a plan of another kind: the hint is the command that applies it",
     ("cli/job.py", ""): JOBS,
     (
-        "change/preconditions.py",
+        "change/phase_cells.py",
         "may change between its phases",
     ): "it needs a job that runs over phases: see tests/system/jobs/test_phase_permission.py",
     ("cli/job_phases.py", ""): "its commands are typed in tests/system/jobs/test_job_phases.py",

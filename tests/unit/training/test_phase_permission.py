@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from permitted_phases import plan_of
 
+from lumctl.change.phase_cells import require_clear_of_phases
 from lumctl.change.plan import Do, PlannedCircuit, Step, to_document
-from lumctl.change.preconditions import _require_clear_of_phases
 from lumctl.errors import RefusedError
 from lumctl.fabric import Segment
 from lumctl.inventory.load import load_inventory
@@ -89,7 +89,7 @@ def plan_with(cells=(), path=(), record=None):
 def test_a_plan_must_not_use_what_a_running_job_may_change(plan):
     lit = ("b" if len(plan.steps) > 1 else "a", PERMIT.permit)
     with pytest.raises(RefusedError, match=r"would use mesh/puc/[45], which job train may change") as refused:
-        _require_clear_of_phases(context(lit), plan)
+        require_clear_of_phases(context(lit), plan)
     assert refused.value.hint.endswith("lumctl job stop train --target sim")
 
 
@@ -103,4 +103,4 @@ def test_a_plan_must_not_use_what_a_running_job_may_change(plan):
     ],
 )
 def test_what_no_permit_names_or_what_ends_the_permit_may_be_used(plan, record):
-    _require_clear_of_phases(context(record), plan)
+    require_clear_of_phases(context(record), plan)
