@@ -196,7 +196,7 @@ def _expected(finding: Finding) -> Finding:
     """A finding while a run moves the light: not a fault yet and no proof of health, so its state is ``unknown``."""
     if SEVERITY.index(finding.state) <= SEVERITY.index(State.UNKNOWN):
         return finding
-    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; a run is changing its light path")
+    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; its light path is being changed")
 
 
 def _mark_from(written: list[Any]) -> FindingMark:

@@ -232,7 +232,7 @@ def _name(request: Mapping[str, Any], key: str) -> str:
 
 
 def _start_again(job: str) -> str:
-    return f"start the job again, so that a new plan is made and proved: lumctl job run {job}"
+    return f"a running job obtains another permit by itself; to start it: lumctl job run {job}"
 
 
 def _unsent(error: RefusedError | StoreError) -> DeviceRefusedError:

@@ -40,9 +40,9 @@ class ChangingLight:
     is_resting: bool = False
     """Whether the devices are being given that phase."""
     retry_at: float = -math.inf
-    """When a permit is sought again, after the gateway could not be reached."""
+    """When rest or a permit is tried again that something passing has prevented."""
     why: str = ""
-    """Why no permit could be obtained, while it is sought again and again."""
+    """Why rest or a permit has failed, while it is tried again."""
     again: bool = True
     """Whether each phase must be proved: this lumctl has not seen that, or light did not arrive."""
     is_void: bool = False

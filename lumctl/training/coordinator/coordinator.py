@@ -107,6 +107,7 @@ class Coordinator:
         while not asked <= state.hosts_left and state.effects.now() < deadline:
             self._take_work(deadline)
         state.ended_at = state.effects.now()
+        phase_light.ended(state)
         state.effects.keep(requests.document(state))
         requests.report_stopped(state)
 

@@ -171,6 +171,12 @@ def outdated(state: JobState) -> None:
         state.light.refused["outdated"] += 1
 
 
+def ended(state: JobState) -> None:
+    """Note that no rank uses light any more, so that no phase is shown as lit by the job."""
+    if state.light is not None:
+        state.light.control = None
+
+
 def leaves(state: JobState, worker: JobWorker) -> None:
     """Note that a rank needs no light any more."""
     if state.light is not None and state.light.control is not None and worker.seat is not None:

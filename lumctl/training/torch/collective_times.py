@@ -32,7 +32,7 @@ else:
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 MOST_GROUPS = 8
 """Groups of a step that are recorded: data, tensor and pipeline parallelism need three."""
-_METHODS = (
+METHODS = (
     "allreduce",
     "allreduce_coalesced",
     "allgather",
@@ -106,7 +106,7 @@ class CollectiveTimes:
         self._blocked.clear()
         self._wrapped.clear()
         _current = self
-        for name in _METHODS:
+        for name in METHODS:
             native = getattr(ProcessGroup, name, None)
             if native is not None and not hasattr(native, _RECORDS):
                 setattr(ProcessGroup, name, recorded(name, native))
@@ -220,7 +220,7 @@ def blocked() -> Iterator[None]:
 
 def recorded(name: str, native: Callable[..., Any]) -> Callable[..., Any]:
     """The method ``name`` of a group, whose calls are recorded if no rank returns before all have entered."""
-    if name not in _METHODS:
+    if name not in METHODS:
         return native
     sized = name in _ALL_REDUCES
 

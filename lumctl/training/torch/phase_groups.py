@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.training.phase_pairs import PhasePairs
-from lumctl.training.torch.collective_times import recorded
+from lumctl.training.torch.collective_times import METHODS, recorded
 from lumctl.training.torch.phase_light import PhaseDarkError, WorkerPhase
 from lumctl.training.torch.stores import LANES
 from lumctl.training.torch.waits import Waits, natively
@@ -29,29 +29,7 @@ else:
     from torch.distributed import PrefixStore, ProcessGroup, Work
 
 BACKEND = "lumctl"
-_COLLECTIVES = (
-    "allreduce",
-    "allreduce_coalesced",
-    "broadcast",
-    "reduce",
-    "allgather",
-    "allgather_coalesced",
-    "allgather_into_tensor_coalesced",
-    "_allgather_base",
-    "all_gather_single",
-    "all_gather_single_coalesced",
-    "gather",
-    "scatter",
-    "reduce_scatter",
-    "_reduce_scatter_base",
-    "reduce_scatter_single",
-    "reduce_scatter_single_coalesced",
-    "reduce_scatter_tensor_coalesced",
-    "alltoall",
-    "alltoall_base",
-    "all_to_all_single",
-    "barrier",
-)
+_COLLECTIVES = (*METHODS, "broadcast", "reduce", "gather", "scatter")
 BRIEFLY_S = 0.0005
 """How long a collective that the script waits for at once is awaited without another thread."""
 _DIRECT = ("allreduce",)

@@ -49,7 +49,7 @@ class Switch:
     """Turns the recording of this process on and off."""
 
     def __init__(self) -> None:
-        names = [name for name in collective_times._METHODS if hasattr(ProcessGroup, name)]
+        names = [name for name in collective_times.METHODS if hasattr(ProcessGroup, name)]
         native = {name: vars(ProcessGroup)[name] for name in names}
         self.times = CollectiveTimes()
         self.times.record()

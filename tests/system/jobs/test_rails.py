@@ -70,7 +70,7 @@ def test_a_rank_and_lumctl_are_killed_in_a_step_and_no_loss_differs(folder, refe
     assert (ended["state"], ended["done"]) == ("ended", STEPS)
     assert ended["generation"] == 3
     light = ended["light"]
-    assert light["lit"] == {"rail0": None, "rail1": None} or set(light["lit"].values()) <= {"pipeline", "gradients"}
+    assert light["lit"] == {}
     assert light["failed_changes"] == 0
     titles = json.loads(demo.lumctl(environment, "swap", "list", "-o", "json"))["runs"]
     assert [run["title"] for run in titles][:1] == ["train: end the changes between its phases"]

@@ -5,6 +5,7 @@ cross ports 0 and 3 are, so that a and c do. Host d has a lane with separate por
 where c's light leaves in bar.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,17 @@ def bench(make_bench) -> Bench:
 def make_bench():
     """Make a bench: for tests that need a fresh one for each example."""
     return lambda: Bench(small_inventory())
+
+
+@pytest.fixture
+def on_switch(inventory):
+    """Makes the small rack with the lanes of its hosts on its switch, of which some fields differ."""
+
+    def make(lanes, **changed):
+        transponders = {
+            name: replace(each, lane=Lane("x1", *lanes[each.host])) for name, each in inventory.transponders.items()
+        }
+        switch = replace(inventory.devices["x1"], **changed)
+        return replace(inventory, devices={"x1": switch}, transponders=transponders)
+
+    return make

@@ -2,12 +2,10 @@
 
 import socket
 import threading
-from dataclasses import replace
 
 import pytest
 
 from lumctl.devices.types import PucState
-from lumctl.inventory.model import Lane
 from lumctl.sim.switches.services import SCPI_DRIVER, switch_services
 from lumctl.sim.world.work import ChangeTimes
 from lumctl.sim.world.world import World
@@ -45,18 +43,11 @@ def pauses():
 
 
 @pytest.fixture
-def world(inventory, bench, pauses):
+def world(on_switch, bench, pauses):
     """The small rack with the lanes of a to d on its switch, whose changes take 25 ms."""
     lanes = {"a": (0, 0), "b": (4, 4), "c": (1, 1), "d": (5, 5)}
-    switch = replace(inventory.devices["x1"], input_count=4, driver=SCPI_DRIVER)
     return World(
-        replace(
-            inventory,
-            devices={"x1": switch},
-            transponders={
-                name: replace(each, lane=Lane("x1", *lanes[each.host])) for name, each in inventory.transponders.items()
-            },
-        ),
+        on_switch(lanes, input_count=4, driver=SCPI_DRIVER),
         seed=7,
         now=bench.clock,
         times=ChangeTimes({"x1": 0.025}, pauses),

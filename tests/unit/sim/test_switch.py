@@ -1,30 +1,21 @@
 """Switches of the world: light goes both ways through a join, and what is not confirmed goes back."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
 from lumctl.devices.errors import DeviceRefusedError, DeviceUnreachableError
 from lumctl.errors import UsageError
-from lumctl.inventory.model import Lane
 from lumctl.sim.world.switch import SwitchState
 from lumctl.sim.world.world import World
 
 
 @pytest.fixture
-def world(inventory, bench):
+def world(on_switch, bench):
     """The small rack with all of its lanes on its switch: a and b send and hear on one port each, c and d on two."""
     lanes = {"a": (0, 0), "b": (4, 4), "c": (1, 5), "d": (2, 6)}
-    switch = replace(inventory.devices["x1"], input_count=4, port_loss_db={6: 0.5}, loss_per_port_db=1.0)
     return World(
-        replace(
-            inventory,
-            devices={"x1": switch},
-            transponders={
-                name: replace(each, lane=Lane("x1", *lanes[each.host])) for name, each in inventory.transponders.items()
-            },
-        ),
+        on_switch(lanes, input_count=4, port_loss_db={6: 0.5}, loss_per_port_db=1.0),
         seed=7,
         now=bench.clock,
     )

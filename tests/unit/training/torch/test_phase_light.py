@@ -86,6 +86,13 @@ class Starting:
         return self.error
 
 
+def has_light(worker, phase, transfer=None):
+    """The worker starts a transfer in a phase, for which its request is granted."""
+    starting = Starting(worker, phase, transfer)
+    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
+    assert starting.end() is None
+
+
 def test_a_transfer_starts_when_its_phase_has_light_and_the_next_one_at_once(worker):
     first = Starting(worker, "gradients")
     assert worker.asked.get(timeout=WITHIN_S) == (1, "gradients", False)
@@ -98,9 +105,7 @@ def test_a_transfer_starts_when_its_phase_has_light_and_the_next_one_at_once(wor
 
 def test_another_phase_is_asked_for_when_the_transfers_of_the_held_one_have_ended(worker):
     under_way = Transfer()
-    first = Starting(worker, "pipeline", under_way)
-    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
-    assert first.end() is None
+    has_light(worker, "pipeline", under_way)
     second = Starting(worker, "gradients")
     with pytest.raises(Empty):
         worker.asked.get(timeout=0.05)
@@ -121,9 +126,7 @@ def test_another_phase_is_asked_for_when_the_transfers_of_the_held_one_have_ende
     ],
 )
 def test_an_answer_to_another_request_lights_nothing(worker, stale):
-    first = Starting(worker, "pipeline")
-    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
-    assert first.end() is None
+    has_light(worker, "pipeline")
     second = Starting(worker, "gradients")
     worker.asked.get(timeout=WITHIN_S)
     worker.answer(**stale)
@@ -164,9 +167,7 @@ def test_an_abandoned_group_gives_up_the_phase_it_holds(worker):
 
 def test_a_phase_wanted_early_is_asked_for_when_all_transfers_have_ended_and_again_when_it_is_needed(worker):
     under_way = Transfer()
-    first = Starting(worker, "pipeline", under_way)
-    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
-    assert first.end() is None
+    has_light(worker, "pipeline", under_way)
     worker.light.want("gradients")
     with pytest.raises(Empty):
         worker.asked.get(timeout=0.05)
@@ -183,9 +184,7 @@ def test_a_phase_wanted_early_is_asked_for_when_all_transfers_have_ended_and_aga
 
 def test_a_worker_that_needs_no_light_lets_go_of_it_once_its_transfers_have_ended(worker):
     under_way = Transfer()
-    first = Starting(worker, "pipeline", under_way)
-    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
-    assert first.end() is None
+    has_light(worker, "pipeline", under_way)
     under_way.over.set()
     worker.light.release()
     assert worker.asked.get(timeout=WITHIN_S) == (2, NO_PHASE, False)
@@ -198,9 +197,7 @@ def test_a_worker_that_needs_no_light_lets_go_of_it_once_its_transfers_have_ende
 
 
 def test_a_wrong_guess_costs_another_request_and_never_light(worker):
-    first = Starting(worker, "pipeline")
-    worker.answer(worker.asked.get(timeout=WITHIN_S)[0])
-    assert first.end() is None
+    has_light(worker, "pipeline")
     worker.light.want("gradients")
     assert worker.asked.get(timeout=WITHIN_S) == (2, "gradients", True)
     second = Starting(worker, "pipeline")
