@@ -3,7 +3,7 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,12 +97,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lumctl.training.example", description="Train a small Llama.")
     parser.add_argument("--parallel", choices=WAYS, default=TrainOptions.parallel, help="how ranks share the work")
     add_options(parser, SIZES)
+    return exit_code_of(lambda: train(TrainOptions(**vars(parser.parse_args()))))
+
+
+def exit_code_of(run: Callable[[], None]) -> int:
+    """Run a script; print its error, if it ends with one that a user can act on, and return the exit code."""
     try:
-        train(TrainOptions(**vars(parser.parse_args())))
+        run()
     except LumctlError as error:
-        return print_error(error)
+        return _print_error(error)
     except OSError as error:
-        return print_error(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
+        return _print_error(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
     return 0
 
 
@@ -125,7 +130,7 @@ def add_options(parser: argparse.ArgumentParser, sizes: Iterable[str]) -> None:
     parser.add_argument("--text", type=Path, metavar="FILE", help="train on this text instead of Python's own sources")
 
 
-def print_error(error: LumctlError) -> int:
+def _print_error(error: LumctlError) -> int:
     """Print an error and its hint; return the exit code."""
     lines = [f"error: {error.message}"] + ([f"hint: {error.hint}"] if error.hint else [])
     print("\n".join(lines), file=sys.stderr)  # noqa: T201 - the script's own output

@@ -20,8 +20,8 @@ from torch.distributed.pipelining import ScheduleGPipe
 from torch.nn import functional
 
 import lumctl.training.torch as recovery
-from lumctl.errors import LumctlError, UsageError
-from lumctl.training.example.__main__ import TOLD_EVERY, add_options, count, print_error, tell, warm
+from lumctl.errors import UsageError
+from lumctl.training.example.__main__ import TOLD_EVERY, add_options, count, exit_code_of, tell, warm
 from lumctl.training.example.data import Losses, Windows, own_text
 from lumctl.training.example.model import SIZES
 from lumctl.training.example.parallelism import adamw, set_rate, share_of_loss
@@ -207,13 +207,7 @@ def main() -> int:
         help="compute for this time of one core before the pipeline's transfers, and again before the gradients",
     )
     add_options(parser, RAIL_SIZES)
-    try:
-        train(RailOptions(**vars(parser.parse_args())))
-    except LumctlError as error:
-        return print_error(error)
-    except OSError as error:
-        return print_error(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
-    return 0
+    return exit_code_of(lambda: train(RailOptions(**vars(parser.parse_args()))))
 
 
 if __name__ == "__main__":

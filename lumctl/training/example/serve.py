@@ -22,8 +22,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 import lumctl.training.torch as recovery
-from lumctl.errors import LumctlError, UnreachableError
-from lumctl.training.example.__main__ import print_error
+from lumctl.errors import UnreachableError
+from lumctl.training.example.__main__ import exit_code_of
 from lumctl.training.example.model import SIZES, Llama
 from lumctl.training.example.served_models import SERVED, Served, served
 from lumctl.training.torch.stores import family_of
@@ -366,14 +366,9 @@ def main() -> int:
     )
     parser.add_argument("--announce", type=Path, metavar="FILE", help="write the address to this file")
     try:
-        serve(ServeOptions(**vars(parser.parse_args())))
-    except LumctlError as error:
-        return print_error(error)
-    except OSError as error:
-        return print_error(LumctlError(f"{error.filename or 'the system'}: {error.strerror or error}"))
+        return exit_code_of(lambda: serve(ServeOptions(**vars(parser.parse_args()))))
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 if __name__ == "__main__":
