@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
+from lumctl.change.light_proof import LightProof
 from lumctl.change.origin import origin
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context
@@ -36,7 +37,8 @@ from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobStat
 from lumctl.training.healer import Healer, LightOrder
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of
-from lumctl.training.phase_permission import end_permit, require_gateway
+from lumctl.training.phase_permission import PhasePermit, end_permit, require_gateway
+from lumctl.training.phase_prover import PhaseProver
 from lumctl.training.phase_writer import PhaseWriter
 from lumctl.training.protocol import StreamLine
 from lumctl.training.record_judge import RecordJudge
@@ -112,9 +114,9 @@ def open_coordinator(
 
         lines = AgentLines(open_line, who, lambda host, message, why: post(agent_reports.receive, host, message, why))
         stack.callback(lines.close)
-        writer = _phase_writer(context, found, post)
-        stack.callback(writer.close)
-        healer = Healer(open_context, job, found.rack, agreed_by, post, before_rest=writer.stop)
+        writer, prover = _open_light(context, found, post, stack)
+        end_changes = partial(_end_changes, writer, prover)
+        healer = Healer(open_context, job, found.rack, agreed_by, post, before_rest=end_changes)
         stack.callback(healer.close)
         token = token_of(folder)
         effects = Effects(
@@ -129,7 +131,7 @@ def open_coordinator(
             before=earlier_recoveries(folder),
             lost=lambda: GONE if lanes is not None and not lanes.exists() else "",
             lanes={"socket": str(lanes)} if lanes is not None else None,
-            phases=_phase_effects(writer, healer) if found.phases else None,
+            phases=_phase_effects(writer, prover, healer) if found.phases else None,
             token=token,
             say=say,
             who=who,
@@ -150,7 +152,7 @@ def open_coordinator(
             watch = SimulatorWatch(lanes, lambda: post(job_end.give_up, GONE, JobEnd.SIMULATOR_GONE))
             stack.callback(watch.close)
         yield coordinator
-        writer.stop()
+        end_changes()
         _end_permit(context, coordinator.state, healer, agreed_by or origin())
 
 
@@ -164,19 +166,37 @@ def _end_permit(context: Context, state: JobState, healer: Healer, who: str) -> 
             state.effects.say(f"{state.job.name} may still change its phases: {error.message}")
 
 
-def _phase_writer(context: Context, job: Job, post: Post) -> PhaseWriter:
-    return PhaseWriter(
+def _open_light(context: Context, job: Job, post: Post, stack: ExitStack) -> tuple[PhaseWriter, PhaseProver]:
+    """What changes the light of a job between its phases, and what proves it."""
+    writer = PhaseWriter(
         lambda plan, device, phase: context.devices.phases(job.rack).light(job.name, plan, device, phase),
         lambda permit, rail, number: post(phase_light.confirmed, permit, rail, number),
         lambda permit, rail, number, why: post(phase_light.failed, permit, rail, number, why),
     )
+    stack.callback(writer.close)
+    prover = PhaseProver(
+        lambda clock: LightProof(context.inventory, context.fleet, context.devices, now=context.now, clock=clock),
+        lambda permit, result: post(phase_light.proof_ended, permit, result),
+    )
+    stack.callback(prover.close)
+    return writer, prover
 
 
-def _phase_effects(writer: PhaseWriter, healer: Healer) -> PhaseEffects:
+def _end_changes(writer: PhaseWriter, prover: PhaseProver) -> None:
+    prover.stop()
+    writer.stop()
+
+
+def _phase_effects(writer: PhaseWriter, prover: PhaseProver, healer: Healer) -> PhaseEffects:
+    def begin(permit: PhasePermit) -> None:
+        writer.begin(permit)
+        prover.begin()
+
     return PhaseEffects(
         obtain=lambda again: healer.light(LightOrder.OBTAIN_AGAIN if again else LightOrder.OBTAIN),
-        begin=writer.begin,
+        begin=begin,
         change=writer.change,
+        prove=prover.prove,
         rest=lambda: healer.light(LightOrder.REST),
     )
 

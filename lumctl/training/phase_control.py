@@ -12,6 +12,7 @@ no group for one phase, the oldest need is followed: a rank may have left a phas
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from lumctl.training.protocol import NO_PHASE
@@ -74,6 +75,15 @@ class RankRequest:
     ahead: bool = False
 
 
+class ProofManner(Enum):
+    """How the light of a rail is proved while a job uses it."""
+
+    BESIDE = "beside"
+    """Beside the traffic of ranks."""
+    ALONE = "alone"
+    """While no rank may use the light: transmitters blink."""
+
+
 @dataclass(slots=True)
 class RailLight:
     """The light of one rail, who may use it, and who waits."""
@@ -92,6 +102,8 @@ class RailLight:
     """Why the newest request of a rank could not be granted."""
     idle: set[int] = field(default_factory=set)
     """The ranks that need no light until their next request."""
+    proof: ProofManner | None = None
+    """How the light is being proved; it does not change meanwhile."""
     changes: int = 0
     """The number of changes begun; the answer to an older one is void."""
     groups: Mapping[str, tuple[frozenset[int], ...]] = field(init=False)
@@ -213,12 +225,21 @@ class PhaseControl:
             self.rails[at].idle.add(rank)
             self._go_on(at)
 
-    def confirmed(self, rail: int, number: int) -> None:
-        """All devices of a rail have confirmed the change with this number."""
+    def confirmed(self, rail: int, number: int, proof: ProofManner | None = None) -> None:
+        """All devices of a rail have confirmed the change with this number; ``proof``: a proof begins with it."""
         light = self.rails[rail]
         if number == light.changes and light.changing_to is not None:
-            light.lit, light.changing_to = light.changing_to, None
+            light.lit, light.changing_to, light.proof = light.changing_to, None, proof
             self._go_on(rail)
+
+    def begin_proof(self, rail: int) -> None:
+        """Keep the light of a rail, which ranks may use, until :meth:`end_proof`."""
+        self.rails[rail].proof = ProofManner.BESIDE
+
+    def end_proof(self, rail: int) -> None:
+        """Go on after a proof of the light of a rail."""
+        self.rails[rail].proof = None
+        self._go_on(rail)
 
     def failed(self, rail: int, number: int, why: str) -> None:
         """A change failed for good: those who wait for its phase are told, and which phase has light is not certain."""
@@ -234,11 +255,11 @@ class PhaseControl:
 
     def _go_on(self, at: int) -> None:
         light = self.rails[at]
-        if light.changing_to is not None:
+        if light.changing_to is not None or light.proof is ProofManner.ALONE:
             return
         for request in light.granted():
             self._lit(request)
-        if light.holders or (phase := light.next_phase()) in {None, light.lit}:
+        if light.holders or light.proof is not None or (phase := light.next_phase()) in {None, light.lit}:
             return
         light.lit, light.changing_to = None, phase
         light.changes += 1

@@ -1,5 +1,6 @@
 """The permission to change the light of a job between its phases: each phase is proved, then one plan permits all."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,14 +13,25 @@ from lumctl.context import Context
 from lumctl.errors import RefusedError
 from lumctl.fabric import FabricStates
 from lumctl.health.observation import Observation
-from lumctl.inventory.model import Job
+from lumctl.inventory.model import Evidence, Job
 from lumctl.inventory.phase_records import lit_phase, phase_of, phase_permit, without_permits
 from lumctl.inventory.wiring import FREE, Circuit, job_circuits, orders_in
 from lumctl.swap.draft import certain_states, start_of
 from lumctl.swap.light_paths import LightPaths, States, planned_circuits
 from lumctl.swap.steps import StepList
 from lumctl.training.phase_control import Rail, RankPath, rails_of
+from lumctl.training.phase_pairs import Pair
 from lumctl.training.phases import PhaseLight, job_phases, plan_phase
+
+
+@dataclass(frozen=True, slots=True)
+class PermitCircuit:
+    """A circuit of a phase and the ranks that it joins; ``blinks``: only blinking transmitters can prove it."""
+
+    phase: str
+    ranks: Pair
+    circuit: Circuit
+    blinks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +41,19 @@ class PhasePermit:
     plan: str
     rails: tuple[Rail, ...]
     lit: str
+    circuits: tuple[PermitCircuit, ...] = ()
+
+    def of_rail(self, rail: int, phase: str) -> tuple[PermitCircuit, ...]:
+        """The circuits that a phase lights on a rail."""
+        pairs = self.rails[rail].pairs.get(phase, frozenset())
+        return tuple(each for each in self.circuits if each.phase == phase and each.ranks in pairs)
+
+    @property
+    def single(self) -> dict[str, frozenset[Pair]]:
+        """By phase, the pairs of ranks that exactly one circuit joins."""
+        counts = Counter((each.phase, each.ranks) for each in self.circuits)
+        found = {phase: [pair for pair in pairs if counts[phase, pair] == 1] for phase, pairs in self.pairs.items()}
+        return {phase: frozenset(pairs) for phase, pairs in found.items()}
 
     @property
     def pairs(self) -> dict[str, list[tuple[int, int]]]:
@@ -61,7 +86,9 @@ def obtain_permit(
         context.store(plan.rack).runs.save_plan(to_document(plan))
         apply(context, plan, who=who)
         say(f"{plan.id} permits {job} to change between its phases: {', '.join(phase.name for phase in plan.phases)}")
-    return PhasePermit(plan.id, _rails(context, found, plan), lit_phase(found, context.assignment()).name)
+    lit = lit_phase(found, context.assignment()).name
+    circuits = _circuits(context, found)
+    return PhasePermit(plan.id, _rails(circuits, plan), lit, circuits)
 
 
 def rest(context: Context, job: str) -> None:
@@ -230,15 +257,24 @@ def _is_moved(circuit: Circuit, now: FabricStates, then: FabricStates) -> bool:
     return was is not None and (then.path_of(circuit) != was or now.cells_of(was) != then.cells_of(was))
 
 
-def _rails(context: Context, job: Job, plan: Plan) -> tuple[Rail, ...]:
-    """The rails of a job where it runs now, with the devices that change between its phases."""
-    changing = plan.phases[0].cells
-    placed = context.assignment()
+def _circuits(context: Context, job: Job) -> tuple[PermitCircuit, ...]:
+    """The circuits of all phases of a job where it runs now."""
+    inventory, placed = context.inventory, context.assignment()
     ranks, orders = placed[job.name], orders_in(placed)
-    paths: list[RankPath] = []
+    found: list[PermitCircuit] = []
     for phase in job.phases:
-        for circuit in job_circuits(context.inventory, job.in_phase(phase), ranks, orders):
-            a, b = (context.inventory.transponders[end.transponder].accelerator for end in (circuit.a, circuit.b))
+        for circuit in job_circuits(inventory, job.in_phase(phase), ranks, orders):
+            a, b = (inventory.transponders[end.transponder].accelerator for end in (circuit.a, circuit.b))
             one, other = sorted((ranks.index(a), ranks.index(b)))
-            paths.append(RankPath(phase.name, (one, other), circuit.devices))
-    return tuple(replace(rail, devices=tuple(d for d in rail.devices if d in changing)) for rail in rails_of(paths))
+            blinks = any(
+                inventory.transponders[receiver].verify[0] is not Evidence.LLDP for receiver, _ in circuit.receivers
+            )
+            found.append(PermitCircuit(phase.name, (one, other), circuit, blinks))
+    return tuple(found)
+
+
+def _rails(circuits: Sequence[PermitCircuit], plan: Plan) -> tuple[Rail, ...]:
+    """The rails of a job, with the devices that change between its phases."""
+    changing = plan.phases[0].cells
+    found = rails_of([RankPath(each.phase, each.ranks, each.circuit.devices) for each in circuits])
+    return tuple(replace(rail, devices=tuple(d for d in rail.devices if d in changing)) for rail in found)

@@ -120,6 +120,8 @@ def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [
         f"{lit or 'at rest'}; {changes}{failed}" + (f", {counted(refused, 'refused requests')}" if refused else "")
     ]
+    if (proofs := light.get("proofs")) is not None:
+        lines.append(_proof_words(proofs))
     if steps := light["steps"]:
         wait_s, hidden_s = (median(step[name] for step in steps) for name in ("wait_s", "hidden_s"))
         per_step = median(step["changes"] for step in steps)
@@ -130,6 +132,14 @@ def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:
         )
     chosen = [f"{each['left']} to {each['entered']} {_chosen(each)}" for each in light["boundaries"]]
     return (*lines, *(["; ".join(chosen)] if chosen else []))
+
+
+def _proof_words(proofs: Mapping[str, Any]) -> str:
+    """How much of the training rests on light that was shown to be right."""
+    steps, failed = counted(proofs["provisional_steps"], "steps"), proofs["failed"]
+    shown = f"{proofs['proven_steps']} steps are proven, {steps} not yet"
+    how = f"shown {proofs['by_traffic']} times by traffic, {proofs['by_proof']} times by a proof of light"
+    return f"{shown}; {how}" + (f"; {counted(failed, 'proofs')} found wrong light" if failed else "")
 
 
 def _chosen(boundary: Mapping[str, Any]) -> str:

@@ -48,8 +48,9 @@ NO_PHASE = ""
 PHASES = "phases"
 """In ``stepped`` of a job with phases: the changes of phase that the rank waited for (``changes``), the seconds waited
 (``wait_s``), the seconds that asking ahead hid (``hidden_s``), the longest wait (``worst_s``), and ``boundaries``: rows
-of the phases left and entered, the mode, and whether this mode is faster (null before that is decided). In ``join``:
-the pairs of ranks of each phase, and the hosts of the ranks."""
+of the phases left and entered, the mode, and whether this mode is faster (null before that is decided), and
+``traffic``: rows as :class:`lumctl.training.phase_traffic.Traffic`. In ``join``: the pairs of ranks of each phase, and
+the hosts of the ranks."""
 
 
 def phase_mac(token: str, worker: str, generation: int, number: int, phase: str) -> str:

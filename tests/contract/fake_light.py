@@ -4,6 +4,7 @@ from lumctl.training.coordinator import phase_light
 from lumctl.training.coordinator.changing_light import PhaseEffects
 from lumctl.training.phase_control import RankPath, rails_of
 from lumctl.training.phase_permission import PhasePermit
+from lumctl.training.phase_prover import ProofResult
 
 PIPELINE, GRADIENTS = "pipeline", "gradients"
 
@@ -26,9 +27,11 @@ class FakeLight:
         self.changes = []
         """The changes that the gateway was asked for, if they are ``held``; else they end by themselves."""
         self.held = False
+        self.proofs = []
+        """The proofs that were asked for and have not ended."""
 
     def effects(self):
-        return PhaseEffects(self._obtain, lambda _permit: None, self._change, self._rest)
+        return PhaseEffects(self._obtain, lambda _permit: None, self._change, self._prove, self._rest)
 
     def end_change(self):
         """The gateway confirms the oldest change."""
@@ -51,6 +54,17 @@ class FakeLight:
             phase_light.rested(self._cluster.state, None)
 
         self._cluster.later("healer", rested)
+
+    def _prove(self, permit, rail, phase):
+        self.proofs.append((permit, rail, phase))
+        if not self.held:
+            self._cluster.later("prover", self.end_proof)
+
+    def end_proof(self, **found):
+        """The oldest proof ends."""
+        permit, rail, phase = self.proofs.pop(0)
+        result = ProofResult(rail, phase, self._cluster.at, **found)
+        phase_light.proof_ended(self._cluster.state, permit, result)
 
     def _change(self, rail, phase, number):
         permit = self._cluster.state.light.permit

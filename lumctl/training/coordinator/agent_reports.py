@@ -218,7 +218,7 @@ def _stepped(state: JobState, worker: JobWorker, message: Mapping[str, Any], rep
     _progressed(state, worker, float(message.get("at", reported_at)))
     if state.phase is JobStage.RUNNING and worker.seat is not None:
         state.collectives.note(worker.seat, worker.done, message.get(COLLECTIVES) or (), reported_at)
-        phase_light.stepped(state, worker.done, message.get(PHASES))
+        phase_light.stepped(state, worker, message.get(PHASES))
 
 
 def _progressed(state: JobState, worker: JobWorker, at: float) -> None:

@@ -2,10 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from lumctl.training.phase_control import PhaseControl
+from lumctl.training.phase_control import PhaseControl, ProofManner
+from lumctl.training.phase_evidence import LightEvidence
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.phase_record import PhaseRecord
 
@@ -20,6 +21,8 @@ class PhaseEffects:
     """Change light under this permit from now on."""
     change: Callable[[int, str, int], None]
     """Give a rail the light of a phase; the number is that of the change."""
+    prove: Callable[[PhasePermit, int, str], None]
+    """Prove that a phase has its light on a rail, as the permit says."""
     rest: Callable[[], None]
     """End all changes, and give all devices the phase on record."""
 
@@ -33,6 +36,10 @@ class ChangingLight:
     """The permit of the group; ``None`` until one is found that fits."""
     control: PhaseControl | None = None
     """Decides while a group runs; ``None`` between groups."""
+    evidence: LightEvidence | None = None
+    """What is known of the light of the newest group."""
+    most_steps: int | None = None
+    """The most steps that may count as done in the next group: the light of later ones was wrong. ``None``: all."""
     is_sought: bool = False
     """Whether a permit is being obtained, for which each phase may have to be lit."""
     is_at_rest: bool = True
@@ -55,6 +62,10 @@ class ChangingLight:
     """What the changes cost the ranks in the last steps."""
     changes: int = 0
     failed_changes: int = 0
+    unproved: dict[int, str] = field(default_factory=dict)
+    """By rail, why its last proof was not possible; empty if it was."""
+    failed_proofs: int = 0
+    """How often a receiver was shown to hear another transmitter than it should, or none."""
     refused: Counter[str] = field(default_factory=Counter)
     """Requests that were refused, by reason: not proved, of a former group, for an unknown phase."""
 
@@ -62,6 +73,33 @@ class ChangingLight:
         """How long the last change of a rank's light took."""
         at = self.control.rail_of(rank) if self.control is not None else None
         return 0.0 if at is None else round(self.took_s.get(at, 0.0), 6)
+
+    def proof_manner(self, rail: int, phase: str) -> ProofManner:
+        """How the light of a phase is proved on a rail."""
+        circuits = self.permit.of_rail(rail, phase) if self.permit is not None else ()
+        return ProofManner.ALONE if any(each.blinks for each in circuits) else ProofManner.BESIDE
+
+    def proof_due_at(self) -> float:
+        """When light that ranks use must be proved beside their traffic; infinity if none must."""
+        return min((at for _, at in self._proofs_due()), default=math.inf)
+
+    def begin_proofs(self, now: float) -> None:
+        """Begin the proofs that are due."""
+        control, permit = self.control, self.permit
+        for rail, at in list(self._proofs_due()):
+            phase = control.rails[rail].lit if control is not None else None
+            if control is not None and permit is not None and phase is not None and at <= now:
+                control.begin_proof(rail)
+                self.effects.prove(permit, rail, phase)
+
+    def _proofs_due(self) -> Iterator[tuple[int, float]]:
+        """By rail, when its light must be proved beside traffic."""
+        if self.control is None or self.evidence is None:
+            return
+        for at, light in enumerate(self.control.rails):
+            is_used = light.lit is not None and light.holders and light.proof is None
+            if is_used and self.proof_manner(at, light.lit or "") is ProofManner.BESIDE:
+                yield at, self.evidence.due_at(at)
 
     def hold(self) -> None:
         """The ranks leave their group: the light rests."""

@@ -79,7 +79,7 @@ class Coordinator:
     def _timeout_s(self) -> float | None:
         state = self.state
         retry_at = state.recovery.retry_at if state.recovery is not None else None
-        due = [state.group.due, state.lines.next_at, time_limits.next_due(state), phase_light.retry_at(state), math.inf]
+        due = [state.group.due, state.lines.next_at, time_limits.next_due(state), phase_light.next_due(state), math.inf]
         at = min(due if retry_at is None else [*due, retry_at])
         return None if at == math.inf else max(0.0, at - state.effects.now())
 

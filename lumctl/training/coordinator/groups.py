@@ -90,30 +90,37 @@ def _start_if_free(state: JobState, accelerator: str) -> None:
 
 def _choose(state: JobState, seats: dict[int, str]) -> None:
     """Choose the step to resume from, and order the workers to load the states."""
-    held = _held_states(state, seats)
-    resume_point = choose(state.workers[seats[0]].layout, held, seats)
+    held, most = _held_states(state, seats), state.most_steps
+    resume_point = choose(state.workers[seats[0]].layout, held, seats, most)
     if resume_point is not None:
         _load(state, seats, resume_point)
         return
     if state.most_done == 0:
         _load(state, seats, ResumePoint(0, ()))  # no step has been done: the job starts from the beginning
         return
-    found = _newest_checkpoint(state, seats)
+    found = _newest_checkpoint(state, seats, most)
     if found is None:
         job_end.state_lost(state)
         return
     done, paths = found
-    state.effects.say(f"the state of a rank is lost: the job returns to the checkpoint after {done} steps")
+    last = f"no rank has its state after the last proven step, {most}"
+    why = "the state of a rank is lost" if most is None else last
+    state.effects.say(f"{why}: the job returns to the checkpoint after {done} steps")
     _load(state, seats, ResumePoint(done, tuple(StateLoad(name, rank, None) for rank, name in seats.items())), paths)
 
 
-def _newest_checkpoint(state: JobState, seats: Mapping[int, str]) -> tuple[int, dict[int, str]] | None:
-    """The newest checkpoint that exists for every rank: the number of steps, and the path for each rank."""
+def _newest_checkpoint(
+    state: JobState, seats: Mapping[int, str], most: int | None
+) -> tuple[int, dict[int, str]] | None:
+    """The newest checkpoint that exists for every rank: the number of steps, and the path for each rank.
+
+    After ``most`` steps at most, if that is given.
+    """
     every = {
         key: path
         for worker in state.workers
         for key, path in worker.saved.items()
-        if path not in state.unreadable_checkpoints
+        if path not in state.unreadable_checkpoints and (most is None or key[1] <= most)
     }
     if state.workers[seats[0]].layout == REPLICATED:
         every |= {(rank, done): path for (_, done), path in every.items() for rank in seats}

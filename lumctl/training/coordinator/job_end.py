@@ -64,7 +64,8 @@ def stop_if_fruitless(state: JobState) -> bool:
 
 def state_lost(state: JobState) -> None:
     """Stop a job whose state is lost, and report the cause."""
-    why = "the state of a rank is lost, and no checkpoint of all ranks was written"
+    lost = "the state of a rank is lost" if state.most_steps is None else f"{state.most_steps} steps are proven"
+    why = f"{lost}, and no checkpoint of all ranks was written" + ("" if state.most_steps is None else " by then")
     record = state.recovery.record if state.recovery is not None else None
     if record is not None and record.error is not None:
         state.script_error = record.error
@@ -113,15 +114,17 @@ def conclude(state: JobState) -> None:
 
 
 def write_checkpoints(state: JobState) -> None:
-    """Order all parked members to write checkpoints of the newest complete step, and to end."""
+    """Order all parked members to write checkpoints of the newest complete step whose light is proven, and to end."""
     members, ranks = state.living_members(), state.group.members
     held = {worker.name: worker.held for worker in members if worker.held is not None}
     living = {rank: name for rank, name in ranks.items() if name in held}
     layout = members[0].layout if members else REPLICATED
-    found = choose(layout, list(held.values()), living) if held else None
+    most = state.most_steps
+    found = choose(layout, list(held.values()), living, most) if held else None
     lost, stops = ranks.keys() - living.keys(), []
     for name, one in held.items():
-        done = one.done if found is None else found.done
+        # Without a complete step each writes its own; of steps in wrong light, none does.
+        done = found.done if found is not None else one.done if most is None else min(one.done, most)
         also = sorted(rank for rank in lost if done in one.of.get(rank, ()))
         stops.append((state.workers[name], {"done": done, "also": also}))
     orders.send_all(state, stops, {"do": "stop"})

@@ -13,12 +13,14 @@ from typing import Any
 from lumctl import store
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, RackLeasedError
 from lumctl.errors import LumctlError, UnreachableError
-from lumctl.training.coordinator import job_end
+from lumctl.training.coordinator import failures, job_end
 from lumctl.training.coordinator.changing_light import ChangingLight
 from lumctl.training.coordinator.state import JobEnd, JobState
 from lumctl.training.coordinator.workers import JobWorker
 from lumctl.training.phase_control import PhaseControl, RankRequest
+from lumctl.training.phase_evidence import LightEvidence
 from lumctl.training.phase_permission import PhasePermit
+from lumctl.training.phase_prover import ProofResult
 from lumctl.training.protocol import DARK, LIT, phase_mac
 
 RETRY_S = 0.5
@@ -40,10 +42,13 @@ def is_ready(state: JobState) -> bool:
 
 
 def go_on(state: JobState) -> None:
-    """Let the light rest again, if that has failed and it is time."""
+    """Do what is due: let the light rest again if that has failed, and prove light that is used."""
     light = state.light
-    if light is not None and light.control is None and state.effects.now() >= light.retry_at:
+    if light is None:
+        return
+    if light.control is None and state.effects.now() >= light.retry_at:
         light.rest()
+    light.begin_proofs(state.effects.now())
 
 
 def is_at_rest(state: JobState) -> bool:
@@ -62,11 +67,14 @@ def found_running(state: JobState) -> None:
         state.light.is_at_rest, state.light.again = False, True
 
 
-def retry_at(state: JobState) -> float:
-    """When rest or a permit is tried again; infinity if neither waits."""
+def next_due(state: JobState) -> float:
+    """When rest or a permit is tried again, or light that is used is proved; infinity if nothing waits."""
     light = state.light
-    waits = light is not None and light.control is None and light.retry_at > state.effects.now()
-    return light.retry_at if light is not None and waits else math.inf
+    if light is None:
+        return math.inf
+    if light.control is None:
+        return light.retry_at if light.retry_at > state.effects.now() else math.inf
+    return light.proof_due_at()
 
 
 def permitted(state: JobState, permit: PhasePermit) -> None:
@@ -135,12 +143,24 @@ def begin(state: JobState) -> None:
     light.control = PhaseControl(
         light.permit.rails,
         change=lambda rail, phase, number: _change(state, rail, phase, number),
-        lit=lambda request: _tell(state, generation, request, {"do": LIT, "change_s": light.change_s(request.rank)}),
+        lit=lambda request: _grant(state, light, generation, request),
         dark=lambda request, why: _tell(state, generation, request, {"do": DARK, "why": why}),
     )
     light.control.begin(lit=light.permit.lit)
-    light.is_at_rest = False
+    light.evidence = _evidence(state, light, light.permit)
+    light.is_at_rest, light.most_steps = False, None
     light.effects.begin(light.permit)
+
+
+def _evidence(state: JobState, light: ChangingLight, permit: PhasePermit) -> LightEvidence:
+    """What is known of the light of a group that begins: all phases were proved for its permit."""
+    done = state.group.resume_point.done if state.group.resume_point is not None else 0
+    proven = done if light.evidence is None else min(done, light.evidence.proven)
+    found, now = LightEvidence(permit.rails, permit.single, proven=proven, now=state.effects.now()), state.effects.now()
+    for at, rail in enumerate(permit.rails):
+        if permit.lit in rail.pairs:
+            found.lit(at, permit.lit, 0, now)
+    return found
 
 
 def wanted(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> None:
@@ -159,10 +179,14 @@ def wanted(state: JobState, worker: JobWorker, message: Mapping[str, Any]) -> No
         _tell(state, state.group.generation, request, {"do": DARK, "why": why})
 
 
-def stepped(state: JobState, done: int, said: Mapping[str, Any] | None) -> None:
-    """Keep what a rank says of the changes of light in a step."""
-    if state.light is not None and said is not None:
-        state.light.record.note(done, said)
+def stepped(state: JobState, worker: JobWorker, said: Mapping[str, Any] | None) -> None:
+    """Keep what a rank says of the changes of light in a step, and of what arrived by it."""
+    light = state.light
+    if light is None or said is None:
+        return
+    light.record.note(worker.done, said)
+    if light.evidence is not None and worker.seat is not None:
+        light.evidence.stepped(worker.seat, worker.done, said["traffic"], state.effects.now())
 
 
 def outdated(state: JobState) -> None:
@@ -188,8 +212,16 @@ def confirmed(state: JobState, permit: PhasePermit, rail: int, number: int) -> N
     light = state.light
     if light is not None and light.control is not None and light.permit is permit:
         light.changes += 1
-        light.took_s[rail] = state.effects.now() - light.began_at[rail]
-        light.control.confirmed(rail, number)
+        now = state.effects.now()
+        light.took_s[rail] = now - light.began_at[rail]
+        phase = light.control.rails[rail].changing_to
+        if number != light.control.rails[rail].changes or phase is None or light.evidence is None:
+            return
+        light.evidence.lit(rail, phase, number, now)
+        is_due = light.evidence.due_at(rail) <= now
+        light.control.confirmed(rail, number, light.proof_manner(rail, phase) if is_due else None)
+        if is_due:
+            light.effects.prove(permit, rail, phase)
 
 
 def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: str) -> None:
@@ -202,18 +234,68 @@ def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: st
         light.control.failed(rail, number, why)
 
 
+def proof_ended(state: JobState, permit: PhasePermit, result: ProofResult) -> None:
+    """Handle the result of a proof. If the light is wrong, training returns to the last step that is proven."""
+    light = state.light
+    if light is None or light.control is None or light.evidence is None or light.permit is not permit:
+        return
+    if result.wrong:
+        _is_wrong(state, light, light.evidence, permit, result)
+        return
+    if result.unknown:
+        light.evidence.not_proved(result.rail, state.effects.now())
+        if light.unproved.get(result.rail) != result.unknown:
+            state.effects.say(f"{_named(permit, result)} is not proved: {result.unknown}; it is tried again")
+    else:
+        light.evidence.proved(result.rail, result.phase, result.began)
+    light.unproved[result.rail] = result.unknown
+    light.control.end_proof(result.rail)
+
+
+def _is_wrong(
+    state: JobState, light: ChangingLight, evidence: LightEvidence, permit: PhasePermit, result: ProofResult
+) -> None:
+    light.failed_proofs += 1
+    light.again, light.most_steps = True, evidence.proven
+    why = f"{_named(permit, result)} is wrong: {result.wrong}"
+    state.effects.say(f"{why}; {evidence.proven} steps are proven")
+    failures.fail(state, [], why, result.began)
+
+
+def _named(permit: PhasePermit, result: ProofResult) -> str:
+    return f"{', '.join(permit.rails[result.rail].devices)}: the light of phase {result.phase}"
+
+
 def document(light: ChangingLight) -> dict[str, Any]:
     """The light of a job as data: the phases that have light now, by device, and counts."""
     control = light.control
     lit = {device: rail.lit for rail in (control.rails if control is not None else ()) for device in rail.rail.devices}
     counts = {"changes": light.changes, "failed_changes": light.failed_changes, "refused": dict(light.refused)}
-    return {"lit": lit, **counts, **light.record.document()}
+    return {"lit": lit, **counts, **_proofs(light), **light.record.document()}
+
+
+def _proofs(light: ChangingLight) -> dict[str, Any]:
+    evidence = light.evidence
+    if evidence is None:
+        return {"proofs": None}
+    counts = {"by_traffic": evidence.by_traffic, "by_proof": evidence.by_proof, "failed": light.failed_proofs}
+    return {"proofs": {**counts, "proven_steps": evidence.proven, "provisional_steps": evidence.provisional}}
 
 
 def _change(state: JobState, rail: int, phase: str, number: int) -> None:
     if (light := state.light) is not None:
         light.began_at[rail] = state.effects.now()
+        if light.evidence is not None:
+            light.evidence.dark(rail)
         light.effects.change(rail, phase, number)
+
+
+def _grant(state: JobState, light: ChangingLight, generation: int, request: RankRequest) -> None:
+    control = light.control
+    rail = control.rail_of(request.rank) if control is not None else None
+    if control is not None and rail is not None and light.evidence is not None:
+        light.evidence.granted(request.rank, request.number, control.rails[rail].changes)
+    _tell(state, generation, request, {"do": LIT, "change_s": light.change_s(request.rank)})
 
 
 def _tell(state: JobState, generation: int, request: RankRequest, order: Mapping[str, Any]) -> None:

@@ -367,6 +367,11 @@ class JobState:
         placed = (name for rank, name in enumerate(self.placement) if rank not in self.vacant)
         return frozenset(wanted | {name for name in placed if self.host_of(name) in hosts})
 
+    @property
+    def most_steps(self) -> int | None:
+        """The most steps that may count as done: the light of later ones was wrong. ``None`` if that of none was."""
+        return None if self.light is None else self.light.most_steps
+
     def living_members(self) -> list[JobWorker]:
         """The members of the group whose processes are running."""
         return [worker for worker in map(self.workers.__getitem__, self.group.members.values()) if worker.alive]

@@ -58,15 +58,19 @@ SENDS = 2
 """How often a worker sends a state at most."""
 
 
-def choose(layout: str, held: Sequence[HeldState], seats: Mapping[int, str]) -> ResumePoint | None:
+def choose(
+    layout: str, held: Sequence[HeldState], seats: Mapping[int, str], most: int | None = None
+) -> ResumePoint | None:
     """The newest step that all ranks can resume from; ``None`` if no step is complete in memory.
 
-    ``held`` covers all living workers, also those that will have no rank; ``seats`` is the worker of each rank.
+    ``held`` covers all living workers, also those that will have no rank; ``seats`` is the worker of each rank. Later
+    steps than ``most`` are not chosen.
     """
-    members = [one for one in held if one.rank is not None]
+    limit = math.inf if most is None else most
+    members = [one for one in held if one.rank is not None and (layout != REPLICATED or one.done <= limit)]
     if layout == REPLICATED:
         return _replicated(members, seats)
-    for done in sorted({d for one in held for d in _kept(one)}, reverse=True):
+    for done in sorted({d for one in held for d in _kept(one) if d <= limit}, reverse=True):
         loads = _unique(done, held, seats)
         if loads is not None:
             return ResumePoint(done, loads)

@@ -8,7 +8,7 @@ the first of them, because gloo connects all members, which lasts for ever in th
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from lumctl.errors import RefusedError, UnreachableError
 from lumctl.training.phase_pairs import PhasePairs
+from lumctl.training.phase_traffic import NO_PEER, TransferPart
 from lumctl.training.torch.collective_times import METHODS, recorded
 from lumctl.training.torch.phase_light import PhaseDarkError, WorkerPhase
 from lumctl.training.torch.stores import LANES
@@ -184,6 +185,10 @@ class PhaseGroup(ProcessGroup):
         self._groups, self._options, self._phase = groups, options, phase
         self._start = groups.light.start
         self._waits = None if groups.on_gpu else groups.waits
+        self._ranks = tuple(options.global_ranks_in_group or range(options.group_size))
+        peers = [rank for rank in self._ranks if rank != self._ranks[options.group_rank]]
+        self._exchange = TransferPart(peers[0], exchanges=1) if len(peers) == 1 else NO_PEER
+        self._one_way = TransferPart(peers[0]) if len(peers) == 1 else NO_PEER
         self._inner: ProcessGroup | None = None
         self._natives: dict[str, Callable[..., Work]] = {}
         self._name, self._description = str(options.group_id), ""
@@ -246,9 +251,12 @@ class PhaseGroup(ProcessGroup):
 
 
 def _collective(name: str) -> Callable[..., Work]:
+    is_exchange = name in METHODS
+
     def start(group: PhaseGroup, *given: Any, **named: Any) -> Work:
         native = group._natives.get(name) or group.native(name)  # noqa: SLF001 - a method of the class
-        work = group._start(group._phase, native, *given, **named)  # noqa: SLF001 - as above
+        part = group._exchange if is_exchange else group._one_way  # noqa: SLF001 - as above
+        work = group._start(group._phase, part, native, *given, **named)  # noqa: SLF001 - as above
         if given and getattr(given[-1], "asyncOp", True) is False:
             _await_briefly(work)
         return work
@@ -264,11 +272,17 @@ def _await_briefly(work: Work) -> None:
 
 
 def _point_to_point(name: str) -> Callable[..., Work]:
+    def part_of(ranks: Sequence[int], given: Sequence[Any]) -> TransferPart:
+        if name == "recv_anysource" or len(given) < 2 or not 0 <= given[1] < len(ranks):  # noqa: PLR2004 - tensors, peer
+            return NO_PEER
+        return TransferPart(ranks[given[1]], sends=name == "send", receives=name == "recv")
+
     def start(group: PhaseGroup, *given: Any, **named: Any) -> Work:
         native, waits = group._natives.get(name) or group.native(name), group._waits  # noqa: SLF001 - as above
+        part = part_of(group._ranks, given)  # noqa: SLF001 - as above
         if waits is None:
-            return group._start(group._phase, native, *given, **named)  # noqa: SLF001 - as above
-        return group._start(group._phase, lambda: Transfer(native(*given, **named), waits))  # noqa: SLF001 - as above
+            return group._start(group._phase, part, native, *given, **named)  # noqa: SLF001 - as above
+        return group._start(group._phase, part, lambda: Transfer(native(*given, **named), waits))  # noqa: SLF001 - as above
 
     return start
 

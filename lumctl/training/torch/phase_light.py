@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from lumctl.training.phase_model import ChangeMode
 from lumctl.training.phase_order import PhaseOrder
+from lumctl.training.phase_traffic import TrafficCount, TransferPart
 from lumctl.training.protocol import DARK, LIT, NO_PHASE, Message, printable_line
 from lumctl.training.torch.waits import given_up
 
@@ -73,6 +74,7 @@ class WorkerPhase:
         self._ahead_at = _NEVER
         self._ahead = ""
         self._order = PhaseOrder()
+        self._traffic = TrafficCount()
         self._change = threading.Condition()
         """Guards what follows; never held for long, as the thread that listens to the agent takes it."""
         self._number = 0
@@ -102,8 +104,8 @@ class WorkerPhase:
         """Whether a collective failed because its phase cannot have light."""
         return self._is_dark
 
-    def start(self, phase: str, begin: Callable[..., Work], *given: Any, **named: Any) -> Work:
-        """Start a transfer in the light of a phase, and return its work.
+    def start(self, phase: str, part: TransferPart, begin: Callable[..., Work], *given: Any, **named: Any) -> Work:
+        """Start a transfer in the light of a phase, and return its work. ``part``: what it does with which peer.
 
         Raises:
             GivenUpError: the group is abandoned.
@@ -119,6 +121,7 @@ class WorkerPhase:
                 under_way.popleft()
             under_way.append(work)
             self._started += 1
+            self._traffic.count(part)
             if self._started == self._ahead_at:
                 self._ask_ahead(self._ahead)
             return work
@@ -172,7 +175,8 @@ class WorkerPhase:
             found = self._order.end_step(self._started)
             if self._held is not None:
                 self._plan()
-            return found
+                self._traffic.close(self._held, self._number, all_ended=all(w.is_completed() for w in self._under_way))
+            return {**found, "traffic": self._traffic.take()}
 
     # -- with `_starting` held
 
@@ -202,6 +206,8 @@ class WorkerPhase:
         while self._under_way:
             self._wait.in_script(self._under_way[0])
             self._under_way.popleft()
+        if self._held is not None:
+            self._traffic.close(self._held, self._number)
         with self._change:
             if self._given_up:
                 raise given_up()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lumctl.training.phase_control import PhaseControl, Rail, RankPath, RankRequest, rails_of
+from lumctl.training.phase_control import PhaseControl, ProofManner, Rail, RankPath, RankRequest, rails_of
 from lumctl.training.protocol import NO_PHASE
 
 PIPELINE, GRADIENTS, EXPERTS = "pipeline", "gradients", "experts"
@@ -348,3 +348,32 @@ def test_in_any_order_of_events_nobody_uses_dark_light_and_all_get_on(seed: int)
         assert not light.holders or light.lit is not None
         assert len(steps.rack.changes) <= 1
     assert steps.over(), steps.ranks
+
+
+def test_light_is_kept_while_it_is_proved_and_ranks_may_use_it(rack: Rack) -> None:
+    rack.wants(0, PIPELINE)
+    rack.wants(1, PIPELINE)
+    rack.control.begin_proof(0)
+    for rank in range(4):
+        rack.wants(rank, GRADIENTS)
+    assert rack.changes == []
+    rack.control.end_proof(0)
+    assert [phase for _, phase, _ in rack.changes] == [GRADIENTS]
+
+
+def test_nobody_may_use_light_that_is_proved_alone(rack: Rack) -> None:
+    for rank in range(4):
+        rack.wants(rank, GRADIENTS)
+    rail, _, number = rack.changes.pop()
+    rack.control.confirmed(rail, number, ProofManner.ALONE)
+    assert rack.may_use() == {}
+    rack.control.end_proof(rail)
+    assert rack.may_use() == dict.fromkeys(range(4), GRADIENTS)
+
+
+def test_ranks_may_use_light_that_is_proved_beside_their_traffic(rack: Rack) -> None:
+    for rank in range(4):
+        rack.wants(rank, GRADIENTS)
+    rail, _, number = rack.changes.pop()
+    rack.control.confirmed(rail, number, ProofManner.BESIDE)
+    assert rack.may_use() == dict.fromkeys(range(4), GRADIENTS)

@@ -2,13 +2,14 @@
 
 import pytest
 from fake_cluster import TOKEN, FakeCluster, at_work
-from fake_light import GRADIENTS, PIPELINE
+from fake_light import GRADIENTS, PIPELINE, permit_for
 
 from lumctl import store
 from lumctl.devices.errors import GatewayUnreachableError
 from lumctl.errors import UnreachableError
 from lumctl.training.coordinator import agent_reports, phase_light, requests
 from lumctl.training.coordinator.state import JobEnd, JobStage
+from lumctl.training.phase_evidence import PROVED_EVERY_S
 from lumctl.training.protocol import phase_mac
 
 
@@ -222,3 +223,98 @@ def test_a_new_lumctl_lets_the_light_rest_and_forms_a_new_group(cluster):
     assert cluster.state.phase is JobStage.RUNNING
     assert cluster.state.group.generation > generation
     cluster.does_a_step()
+
+
+def uses(cluster, *ranks, phase=GRADIENTS):
+    """Ranks ask for a phase and get it."""
+    for rank in ranks:
+        wants(cluster, rank, phase)
+    cluster.settle()
+
+
+def proofs(cluster):
+    return requests.document(cluster.state)["light"]["proofs"]
+
+
+def test_light_that_is_used_for_long_is_proved_beside_the_traffic(cluster, answers):
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.light.end_change()
+    assert len(answers) == 2
+    assert cluster.light.proofs == []
+    cluster.wait(PROVED_EVERY_S)
+    assert [phase for _, _, phase in cluster.light.proofs] == [GRADIENTS]
+    wants(cluster, 0, PIPELINE, 2)
+    wants(cluster, 2, PIPELINE, 2)
+    wants(cluster, 1, PIPELINE)
+    assert cluster.light.changes == []
+    cluster.light.end_proof()
+    assert [phase for *_, phase, _ in cluster.light.changes] == [PIPELINE]
+    assert proofs(cluster)["by_proof"] == 1
+
+
+def is_wrong(cluster):
+    """A phase that ranks use is shown to have wrong light."""
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.light.end_change()
+    cluster.wait(PROVED_EVERY_S)
+    cluster.light.held = False
+    cluster.light.end_proof(wrong="t2 hears t9 instead of t0")
+    cluster.come_to_rest()
+    assert any("the light of phase gradients is wrong: t2 hears t9 instead of t0" in line for line in cluster.said)
+    assert proofs(cluster)["failed"] == 1
+
+
+def test_wrong_light_takes_training_back_to_the_last_proven_step(tmp_path):
+    cluster = at_work(FakeCluster(tmp_path, phases=True, layout="unique"))
+    cluster.does_a_step()
+    cluster.state.light.evidence.proven = 1
+    is_wrong(cluster)
+    assert cluster.light.proved == 2
+    assert cluster.state.phase is JobStage.RUNNING
+    assert cluster.state.group.resume_point.done == 1
+    assert proofs(cluster)["proven_steps"] == 1
+    cluster.does_a_step()
+
+
+def test_wrong_light_ends_a_job_that_has_no_state_of_a_proven_step(cluster):
+    assert cluster.state.light.evidence.proven == 0
+    is_wrong(cluster)
+    assert cluster.state.end is JobEnd.STATE_LOST
+
+
+def test_wrong_light_costs_no_step_that_is_proven(cluster):
+    done = cluster.state.workers[cluster.state.group.members[0]].done
+    cluster.state.light.evidence.proven = done
+    is_wrong(cluster)
+    assert cluster.state.group.resume_point.done == done
+    cluster.does_a_step()
+
+
+def test_a_proof_that_is_not_possible_is_said_once_and_tried_again(cluster):
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.light.end_change()
+    for _ in range(3):
+        cluster.wait(PROVED_EVERY_S)
+        cluster.light.end_proof(unknown="no answer from h1")
+    assert sum("no answer from h1" in line for line in cluster.said) == 1
+    assert cluster.state.phase is JobStage.RUNNING
+    assert proofs(cluster)["by_proof"] == 0
+
+
+def test_a_proof_of_a_former_permit_changes_nothing(cluster):
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.light.end_change()
+    cluster.wait(PROVED_EVERY_S)
+    (_, rail, phase), generation = cluster.light.proofs.pop(), cluster.state.group.generation
+    cluster.light.proofs.append((permit_for(4), rail, phase))
+    cluster.light.end_proof(wrong="t2 hears t9 instead of t0")
+    cluster.settle()
+    assert cluster.state.group.generation == generation

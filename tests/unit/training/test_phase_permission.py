@@ -14,7 +14,7 @@ from lumctl.fabric import Segment
 from lumctl.inventory.load import load_inventory
 from lumctl.inventory.phase_records import phase_of
 from lumctl.inventory.wiring import initial_assignment
-from lumctl.training.phase_permission import _changing_cells, _rails
+from lumctl.training.phase_permission import _changing_cells, _circuits, _rails
 
 TWO_LANES = """\
 lumctl: 1
@@ -55,7 +55,7 @@ def test_a_rail_has_the_devices_that_change_and_not_others_that_its_ranks_use_to
     inventory = load_inventory(path)
     plan = plan_of({"a": {"s0": {0: "1"}}, "b": {"s0": {0: "2"}}}, "r1")
     context = SimpleNamespace(inventory=inventory, assignment=lambda: initial_assignment(inventory))
-    (rail,) = _rails(context, inventory.jobs["job"], plan)
+    (rail,) = _rails(_circuits(context, inventory.jobs["job"]), plan)
     assert rail.devices == ("s0",)
     assert rail.ranks == {0, 1, 2, 3}
 

@@ -11,6 +11,7 @@ from queue import Queue
 import pytest
 
 from lumctl.training.phase_control import PhaseControl, Rail, RankRequest
+from lumctl.training.phase_traffic import Traffic
 from lumctl.training.protocol import DARK, LIT, MessageLine, phase_mac
 from tests.unit.training.torch import phased_ranks
 
@@ -193,6 +194,14 @@ def test_ranks_change_between_two_phases_and_answers_that_come_twice_or_late_cha
     assert ["ahead", "ahead"] in modes
     assert all(row[3] is not None for row in records[0][-1]["boundaries"])
     assert not ranks.forged
+    for step in range(total):
+        rows = {
+            (number, found.peer): found
+            for number in range(4)
+            for found in map(Traffic.of, records[number][step]["traffic"])
+        }
+        assert rows.keys() == {(number, number ^ other) for number in range(4) for other in (1, 2)}
+        assert all(row.heard(rows[peer, number]) for (number, peer), row in rows.items())
     # A wrong guess would cost one more; none is wrong in an order that never changes.
     assert ranks.controller.granted["gradients"] == 4 * total
 

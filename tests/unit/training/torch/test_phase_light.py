@@ -6,6 +6,7 @@ from queue import Empty, SimpleQueue
 import pytest
 
 from lumctl.training.phase_order import COMPARED, FIRST_COMPARED
+from lumctl.training.phase_traffic import NO_PEER
 from lumctl.training.protocol import DARK, LIT, NO_PHASE
 from lumctl.training.torch.phase_light import PhaseDarkError, WorkerPhase
 from lumctl.training.torch.stores import GivenUpError
@@ -72,7 +73,7 @@ class Starting:
 
     def _run(self):
         try:
-            self._light.start(self._phase, self._begin)
+            self._light.start(self._phase, NO_PEER, self._begin)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             self.error = error
 
