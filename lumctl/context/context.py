@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lumctl.context import phase_log
 from lumctl.context.device_answers import READ_EVERY_S, DeviceAnswers, DeviceReader, FirstAnswers
 from lumctl.context.health_memory import LookResult, Recollection
 from lumctl.context.job_files import late_ranks
@@ -242,7 +243,7 @@ class Context:
         # Another world, such as that of a replay, has no jobs on this machine.
         own = self._endpoints is None
         late = late_ranks(self.inventory, self.target, assignment, at) if own else NOBODY_LATE
-        changing = {circuit.id for circuit in circuits if phase_permit(circuit.owner, assignment)}
+        changing = self._changing(circuits, assignment, at)
         look = LookResult(at, snapshot, circuits, losses, devices, swapped_out, light, late, changing)
         # A collection has waited until each host and device answered or ran out of time: a miss is its answer.
         awaited = self._first_answers.outstanding(snapshot, devices) if tick else ()
@@ -267,6 +268,13 @@ class Context:
             paths=paths,
             replaced=self._replaced_faults(assignment),
         )
+
+    def _changing(self, circuits: Iterable[Circuit], assignment: Assignment, at: float) -> dict[str, bool]:
+        """The circuits of jobs that change their phase, and whether the job has shown lately that light is right."""
+        own = [circuit for circuit in circuits if phase_permit(circuit.owner, assignment)]
+        racks = {self.inventory.jobs[circuit.owner].rack for circuit in own}
+        right = {job for rack in racks for job in phase_log.shown(self.store(rack), self.inventory, assignment, at)}
+        return {circuit.id: circuit.owner in right for circuit in own}
 
     def _replaced_faults(self, assignment: Assignment) -> dict[str, tuple[ReplacedFault, ...]]:
         """The faults because of which runs replaced accelerators, spares too, that run no rank since."""

@@ -1,7 +1,7 @@
 """The memory of health between observations and processes: one memory for the stores of all racks of a context."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lumctl.devices.types import DeviceReading
@@ -117,8 +117,11 @@ class LookResult:
     disabled: Collection[str]
     light: LightEvidence = NO_EVIDENCE
     lateness: Lateness = NOBODY_LATE
-    changing: Collection[str] = ()
-    """The circuits of jobs that may change their phase now, so that another may have the light."""
+    changing: Mapping[str, bool] = field(default_factory=dict)
+    """The circuits of jobs that may change their phase now, so that another may have the light.
+
+    And whether the job has shown lately that the light is right whenever it is theirs.
+    """
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,19 @@ class Verdicts:
     windows: tuple[MaintenanceWindow, ...]
 
 
-def _with_changing(report: HealthReport, changing: Collection[str]) -> HealthReport:
-    """The report in which these circuits are not ok: what their receivers heard last may be of another phase."""
-    circuits = {
-        name: judged(replace(health, otherwise=State.UNKNOWN), health.findings) if name in changing else health
-        for name, health in report.circuits.items()
-    }
+def _with_changing(report: HealthReport, changing: Mapping[str, bool]) -> HealthReport:
+    """The report in which these circuits are ok if their job has shown it, whatever their receivers heard last.
+
+    That may be of another phase.
+    """
+    circuits = dict(report.circuits)
+    for name in changing.keys() & circuits.keys():
+        found = circuits[name].findings
+        if changing[name]:  # a finding about light that changes is unknown
+            known = tuple(finding for finding in found if finding.state is not State.UNKNOWN)
+            circuits[name] = judged(replace(circuits[name], otherwise=State.OK), known)
+        else:
+            circuits[name] = judged(replace(circuits[name], otherwise=State.UNKNOWN), found)
     return replace(report, circuits=circuits) if changing else report
 
 

@@ -20,6 +20,8 @@ from lumctl.store.schema import journal as table
 
 NO_FENCE = 0
 """The lease number of entries that need no lease; the first lease has number 1."""
+PHASES = "phases"
+"""The kind of remarks that a job writes every few seconds while it changes its light: see ``context.phase_log``."""
 GENESIS = "0" * 64
 _FORM = "lumctl/journal/v1"
 
@@ -94,12 +96,15 @@ class Journal:
             return entries(connection, self._rows.of(table), table.c.run == run_id)
 
     def latest(self, count: int) -> tuple[JournalEntry, ...]:
-        """The newest entries of the journal, oldest first. What was read once is kept: entries are only ever added."""
+        """The newest entries of the journal, oldest first, but for those of kind ``PHASES``, which are too many.
+
+        What was read once is kept: entries are only ever added.
+        """
 
         def ask(connection: Connection) -> tuple[JournalEntry, ...]:
             # Racks that share a database number their entries separately, so a number does not say what is new there.
             kept = self._newest if self._rows.rack and len(self._newest) >= count else ()
-            after = table.c.seq > (kept[-1].seq if kept else 0)
+            after = (table.c.seq > (kept[-1].seq if kept else 0)) & (table.c.kind != PHASES)
             self._newest = found = (*kept, *latest(connection, count, self._rows.of(table), after))[-count:]
             return found
 
@@ -117,14 +122,14 @@ class Journal:
                 connection, rack=self._rows.rack, run="", at=at, kind=kind, step="", data=said, fence=NO_FENCE
             )
 
-    def remarks(self, kind: str | None = None, *, since: float = 0.0, after: int = 0) -> tuple[JournalEntry, ...]:
-        """The remarks since a time (seconds since the epoch), oldest first: all, or those of one kind.
+    def remarks(self, *kinds: str, since: float = 0.0, after: int = 0) -> tuple[JournalEntry, ...]:
+        """The remarks since a time (seconds since the epoch), oldest first: all, or those of some kinds.
 
         ``after`` omits entries up to that number; unlike a time, it does not depend on clocks, which may differ.
         """
         which = [self._rows.of(table), table.c.run == "", table.c.at >= since, table.c.seq > after]
-        if kind is not None:
-            which.append(table.c.kind == kind)
+        if kinds:
+            which.append(table.c.kind.in_(kinds))
         with self._rows.engine.connect() as connection:
             return entries(connection, *which)
 

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
-from lumctl.change.light_proof import LightProof
 from lumctl.change.origin import origin
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context
@@ -25,21 +24,19 @@ from lumctl.errors import LumctlError
 from lumctl.health.observation import current_role
 from lumctl.inventory.filler_records import running_fillers
 from lumctl.inventory.job_run import JobRun, StragglerSchedule
-from lumctl.inventory.model import Job, Role
+from lumctl.inventory.model import Role
 from lumctl.inventory.wiring import job_circuits
 from lumctl.training import protocol
 from lumctl.training.agent.folder import Folder
 from lumctl.training.agent_lines import AgentLines, CommandLine, Open
-from lumctl.training.coordinator import agent_reports, job_end, phase_light, requests
-from lumctl.training.coordinator.changing_light import PhaseEffects
+from lumctl.training.coordinator import agent_reports, job_end, requests
 from lumctl.training.coordinator.coordinator import Coordinator
-from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobState, Post
-from lumctl.training.healer import Healer, LightOrder
+from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobState
+from lumctl.training.healer import Healer
 from lumctl.training.job_control import ControlSocket
 from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of
-from lumctl.training.phase_permission import PhasePermit, end_permit, require_gateway
-from lumctl.training.phase_prover import PhaseProver
-from lumctl.training.phase_writer import PhaseWriter
+from lumctl.training.phase_permission import end_permit, require_gateway
+from lumctl.training.phase_threads import PhaseThreads
 from lumctl.training.protocol import StreamLine
 from lumctl.training.record_judge import RecordJudge
 
@@ -114,9 +111,9 @@ def open_coordinator(
 
         lines = AgentLines(open_line, who, lambda host, message, why: post(agent_reports.receive, host, message, why))
         stack.callback(lines.close)
-        writer, prover = _open_light(context, found, post, stack)
-        end_changes = partial(_end_changes, writer, prover)
-        healer = Healer(open_context, job, found.rack, agreed_by, post, before_rest=end_changes)
+        phases = PhaseThreads(context, found, agreed_by or origin(), post, say)
+        stack.callback(phases.close)
+        healer = Healer(open_context, job, found.rack, agreed_by, post, before_rest=phases.stop)
         stack.callback(healer.close)
         token = token_of(folder)
         effects = Effects(
@@ -131,7 +128,7 @@ def open_coordinator(
             before=earlier_recoveries(folder),
             lost=lambda: GONE if lanes is not None and not lanes.exists() else "",
             lanes={"socket": str(lanes)} if lanes is not None else None,
-            phases=_phase_effects(writer, prover, healer) if found.phases else None,
+            phases=phases.effects(healer) if found.phases else None,
             token=token,
             say=say,
             who=who,
@@ -152,7 +149,7 @@ def open_coordinator(
             watch = SimulatorWatch(lanes, lambda: post(job_end.give_up, GONE, JobEnd.SIMULATOR_GONE))
             stack.callback(watch.close)
         yield coordinator
-        end_changes()
+        phases.stop()
         _end_permit(context, coordinator.state, healer, agreed_by or origin())
 
 
@@ -164,41 +161,6 @@ def _end_permit(context: Context, state: JobState, healer: Healer, who: str) -> 
             end_permit(context, state.job.name, who)
         except LumctlError as error:
             state.effects.say(f"{state.job.name} may still change its phases: {error.message}")
-
-
-def _open_light(context: Context, job: Job, post: Post, stack: ExitStack) -> tuple[PhaseWriter, PhaseProver]:
-    """What changes the light of a job between its phases, and what proves it."""
-    writer = PhaseWriter(
-        lambda plan, device, phase: context.devices.phases(job.rack).light(job.name, plan, device, phase),
-        lambda permit, rail, number: post(phase_light.confirmed, permit, rail, number),
-        lambda permit, rail, number, why: post(phase_light.failed, permit, rail, number, why),
-    )
-    stack.callback(writer.close)
-    prover = PhaseProver(
-        lambda clock: LightProof(context.inventory, context.fleet, context.devices, now=context.now, clock=clock),
-        lambda permit, result: post(phase_light.proof_ended, permit, result),
-    )
-    stack.callback(prover.close)
-    return writer, prover
-
-
-def _end_changes(writer: PhaseWriter, prover: PhaseProver) -> None:
-    prover.stop()
-    writer.stop()
-
-
-def _phase_effects(writer: PhaseWriter, prover: PhaseProver, healer: Healer) -> PhaseEffects:
-    def begin(permit: PhasePermit) -> None:
-        writer.begin(permit)
-        prover.begin()
-
-    return PhaseEffects(
-        obtain=lambda again: healer.light(LightOrder.OBTAIN_AGAIN if again else LightOrder.OBTAIN),
-        begin=begin,
-        change=writer.change,
-        prove=prover.prove,
-        rest=lambda: healer.light(LightOrder.REST),
-    )
 
 
 def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:

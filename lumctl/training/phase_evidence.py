@@ -54,15 +54,15 @@ class _Lit:
     since: float
 
 
-class LightEvidence:
+class PhaseEvidence:
     """The evidence for the light of one group of ranks. Times are in seconds of one clock.
 
     ``single`` has, for each phase, the pairs of ranks that exactly one circuit joins. ``proven`` steps were proven
-    before.
+    before; all phases were proved at a time.
     """
 
     def __init__(
-        self, rails: Sequence[Rail], single: Mapping[str, frozenset[Pair]], *, proven: int = 0, now: float = 0.0
+        self, rails: Sequence[Rail], single: Mapping[str, frozenset[Pair]], *, proven: int = 0, proved_at: float
     ) -> None:
         self.proven = proven
         """The number of steps that are proven; all steps before count as proven too."""
@@ -71,7 +71,7 @@ class LightEvidence:
         self._rails, self._single = rails, single
         self._ranks = frozenset[int]().union(*(rail.ranks for rail in rails))
         self._rail_of = {rank: at for at, rail in enumerate(rails) for rank in rail.ranks}
-        self._proved_at = {(at, phase): now for at, rail in enumerate(rails) for phase in rail.pairs}
+        self._proved_at = {(at, phase): proved_at for at, rail in enumerate(rails) for phase in rail.pairs}
         self._silent: set[RailPhase] = set()
         """What traffic did not prove in the last step."""
         self._not_before: dict[int, float] = {}
@@ -86,6 +86,14 @@ class LightEvidence:
     def provisional(self) -> int:
         """The number of steps that are done and not proven."""
         return len(self._provisional)
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """By phase, the time at which it was last shown to have its light, on the rail where that is longest ago."""
+        times: dict[str, float] = {}
+        for (_, phase), at in self._proved_at.items():
+            times[phase] = min(at, times.get(phase, at))
+        return times
 
     def lit(self, rail: int, phase: str, change: int, now: float) -> None:
         """Note that a phase has light on a rail, since the change with this number."""

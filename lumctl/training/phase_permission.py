@@ -42,6 +42,8 @@ class PhasePermit:
     rails: tuple[Rail, ...]
     lit: str
     circuits: tuple[PermitCircuit, ...] = ()
+    name: str = ""
+    """The name of the permit on record."""
 
     def of_rail(self, rail: int, phase: str) -> tuple[PermitCircuit, ...]:
         """The circuits that a phase lights on a rail."""
@@ -88,7 +90,7 @@ def obtain_permit(
         say(f"{plan.id} permits {job} to change between its phases: {', '.join(phase.name for phase in plan.phases)}")
     lit = lit_phase(found, context.assignment()).name
     circuits = _circuits(context, found)
-    return PhasePermit(plan.id, _rails(circuits, plan), lit, circuits)
+    return PhasePermit(plan.id, _rails(circuits, plan), lit, circuits, plan.permit)
 
 
 def rest(context: Context, job: str) -> None:

@@ -27,11 +27,13 @@ class FakeLight:
         self.changes = []
         """The changes that the gateway was asked for, if they are ``held``; else they end by themselves."""
         self.held = False
+        self.entries = []
+        """What was written into the journal: kind and data."""
         self.proofs = []
         """The proofs that were asked for and have not ended."""
 
     def effects(self):
-        return PhaseEffects(self._obtain, lambda _permit: None, self._change, self._prove, self._rest)
+        return PhaseEffects(self._obtain, lambda _permit: None, self._change, self._prove, self._rest, self._journal)
 
     def end_change(self):
         """The gateway confirms the oldest change."""
@@ -54,6 +56,9 @@ class FakeLight:
             phase_light.rested(self._cluster.state, None)
 
         self._cluster.later("healer", rested)
+
+    def _journal(self, kind, data):
+        self.entries.append((kind, data))
 
     def _prove(self, permit, rail, phase):
         self.proofs.append((permit, rail, phase))

@@ -106,7 +106,7 @@ class AutopilotJournal:
             # By number, not by time: the clocks of those who write remarks may differ.
             remarks.sort(key=lambda remark: remark.seq)
         else:
-            remarks = list(self.store.journal.remarks(after=self._read_until))
+            remarks = list(self.store.journal.remarks(REMARK, DECISION, after=self._read_until))
         self.memory.take(remarks)
         self._read_until = max((r.seq for r in remarks), default=self._read_until or 0)
 
@@ -157,8 +157,8 @@ def rack_status(inventory: Inventory, rack: str, store: Store, *, now: float, wa
         for a in store.approvals.all()
         if a.state == ASKED and a.expires_at > now
     ]
-    remarks = store.journal.remarks(since=now - WEEK_S)
-    own = [r.at for r in remarks if r.kind in {DECISION, REMARK} and str(r.data.get("who", "")).startswith(WHO)]
+    remarks = store.journal.remarks(REMARK, DECISION, since=now - WEEK_S)
+    own = [r.at for r in remarks if str(r.data.get("who", "")).startswith(WHO)]
     decided = [
         {"at": remark.at, **told}
         for remark in remarks

@@ -2,11 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from lumctl.context.phase_log import CHANGES, ENTRY_EVERY_S
 from lumctl.training.phase_control import PhaseControl, ProofManner
-from lumctl.training.phase_evidence import LightEvidence
+from lumctl.training.phase_evidence import PhaseEvidence
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.phase_record import PhaseRecord
 
@@ -25,6 +27,8 @@ class PhaseEffects:
     """Prove that a phase has its light on a rail, as the permit says."""
     rest: Callable[[], None]
     """End all changes, and give all devices the phase on record."""
+    journal: Callable[[str, Mapping[str, Any]], None]
+    """Add an entry of a kind of :mod:`lumctl.context.phase_log` to the journal."""
 
 
 @dataclass
@@ -36,7 +40,7 @@ class ChangingLight:
     """The permit of the group; ``None`` until one is found that fits."""
     control: PhaseControl | None = None
     """Decides while a group runs; ``None`` between groups."""
-    evidence: LightEvidence | None = None
+    evidence: PhaseEvidence | None = None
     """What is known of the light of the newest group."""
     most_steps: int | None = None
     """The most steps that may count as done in the next group: the light of later ones was wrong. ``None``: all."""
@@ -60,6 +64,14 @@ class ChangingLight:
     """By rail, how long its last change took until all devices had confirmed it."""
     record: PhaseRecord = field(default_factory=PhaseRecord)
     """What the changes cost the ranks in the last steps."""
+    proved_at: float = -math.inf
+    """When all phases were proved for a permit."""
+    entry_at: float = math.inf
+    """When the next entry of the journal is due."""
+    counts_at_entry: tuple[int, ...] = ()
+    """What the last entry counted."""
+    worst_s: float = 0.0
+    """How long the longest change since that entry took."""
     changes: int = 0
     failed_changes: int = 0
     unproved: dict[int, str] = field(default_factory=dict)
@@ -73,6 +85,19 @@ class ChangingLight:
         """How long the last change of a rank's light took."""
         at = self.control.rail_of(rank) if self.control is not None else None
         return 0.0 if at is None else round(self.took_s.get(at, 0.0), 6)
+
+    def write_entry(self, now: float) -> None:
+        """Write into the journal what has changed and was shown since the last entry, if anything."""
+        evidence, permit = self.evidence, self.permit
+        if evidence is None or permit is None:
+            return
+        counts = (self.changes, evidence.by_traffic, evidence.by_proof, evidence.proven)
+        if counts != self.counts_at_entry:
+            names = ("changes", "by_traffic", "by_proof", "proven_steps")
+            shown = {phase: round(at, 3) for phase, at in evidence.shown.items() if at > -math.inf}
+            data = {**dict(zip(names, counts, strict=True)), "worst_s": round(self.worst_s, 6), "shown": shown}
+            self.effects.journal(CHANGES, {"plan": permit.plan, "permit": permit.name, **data})
+        self.counts_at_entry, self.worst_s, self.entry_at = counts, 0.0, now + ENTRY_EVERY_S
 
     def proof_manner(self, rail: int, phase: str) -> ProofManner:
         """How the light of a phase is proved on a rail."""
@@ -103,6 +128,7 @@ class ChangingLight:
 
     def hold(self) -> None:
         """The ranks leave their group: the light rests."""
+        self.write_entry(math.inf)
         self.permit = self.control = None
         self.is_void = self.is_sought
         self.rest()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lumctl import store
+from lumctl.context.phase_log import FAILED
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, RackLeasedError
 from lumctl.errors import LumctlError, UnreachableError
 from lumctl.training.coordinator import failures, job_end
@@ -18,11 +19,13 @@ from lumctl.training.coordinator.changing_light import ChangingLight
 from lumctl.training.coordinator.state import JobEnd, JobState
 from lumctl.training.coordinator.workers import JobWorker
 from lumctl.training.phase_control import PhaseControl, RankRequest
-from lumctl.training.phase_evidence import LightEvidence
+from lumctl.training.phase_evidence import PhaseEvidence
 from lumctl.training.phase_permission import PhasePermit
 from lumctl.training.phase_prover import ProofResult
 from lumctl.training.protocol import DARK, LIT, phase_mac
 
+FIRST_ENTRY_S = 1.0
+"""When a new group's first entry is written into the journal, so that health soon knows of its light."""
 RETRY_S = 0.5
 """When rest or a permit is tried again that something passing has prevented."""
 _PASSING = (UnreachableError, DeviceUnreachableError, RackLeasedError, store.LeaseHeldError)
@@ -42,13 +45,16 @@ def is_ready(state: JobState) -> bool:
 
 
 def go_on(state: JobState) -> None:
-    """Do what is due: let the light rest again if that has failed, and prove light that is used."""
+    """Do what is due: let light rest again if that has failed, prove light that is used, write into the journal."""
     light = state.light
     if light is None:
         return
     if light.control is None and state.effects.now() >= light.retry_at:
         light.rest()
-    light.begin_proofs(state.effects.now())
+    now = state.effects.now()
+    light.begin_proofs(now)
+    if now >= light.entry_at:
+        light.write_entry(now)
 
 
 def is_at_rest(state: JobState) -> bool:
@@ -68,13 +74,13 @@ def found_running(state: JobState) -> None:
 
 
 def next_due(state: JobState) -> float:
-    """When rest or a permit is tried again, or light that is used is proved; infinity if nothing waits."""
+    """When rest or a permit is tried again, light is proved, or an entry is written; infinity if nothing waits."""
     light = state.light
     if light is None:
         return math.inf
     if light.control is None:
         return light.retry_at if light.retry_at > state.effects.now() else math.inf
-    return light.proof_due_at()
+    return min(light.proof_due_at(), light.entry_at)
 
 
 def permitted(state: JobState, permit: PhasePermit) -> None:
@@ -86,6 +92,7 @@ def permitted(state: JobState, permit: PhasePermit) -> None:
     if not light.is_void:  # else the ranks have left a group since it was asked for, and a swap may end it
         if light.again:
             state.effects.say(f"each phase is proved; {permit.plan} permits changes between {', '.join(permit.pairs)}")
+            light.proved_at = state.effects.now()
         light.permit, light.again = permit, False
 
 
@@ -149,17 +156,18 @@ def begin(state: JobState) -> None:
     light.control.begin(lit=light.permit.lit)
     light.evidence = _evidence(state, light, light.permit)
     light.is_at_rest, light.most_steps = False, None
+    light.entry_at = state.effects.now() + FIRST_ENTRY_S
     light.effects.begin(light.permit)
 
 
-def _evidence(state: JobState, light: ChangingLight, permit: PhasePermit) -> LightEvidence:
+def _evidence(state: JobState, light: ChangingLight, permit: PhasePermit) -> PhaseEvidence:
     """What is known of the light of a group that begins: all phases were proved for its permit."""
     done = state.group.resume_point.done if state.group.resume_point is not None else 0
     proven = done if light.evidence is None else min(done, light.evidence.proven)
-    found, now = LightEvidence(permit.rails, permit.single, proven=proven, now=state.effects.now()), state.effects.now()
+    found = PhaseEvidence(permit.rails, permit.single, proven=proven, proved_at=light.proved_at)
     for at, rail in enumerate(permit.rails):
         if permit.lit in rail.pairs:
-            found.lit(at, permit.lit, 0, now)
+            found.lit(at, permit.lit, 0, state.effects.now())
     return found
 
 
@@ -198,6 +206,7 @@ def outdated(state: JobState) -> None:
 def ended(state: JobState) -> None:
     """Note that no rank uses light any more, so that no phase is shown as lit by the job."""
     if state.light is not None:
+        state.light.write_entry(math.inf)
         state.light.control = None
 
 
@@ -214,6 +223,7 @@ def confirmed(state: JobState, permit: PhasePermit, rail: int, number: int) -> N
         light.changes += 1
         now = state.effects.now()
         light.took_s[rail] = now - light.began_at[rail]
+        light.worst_s = max(light.worst_s, light.took_s[rail])
         phase = light.control.rails[rail].changing_to
         if number != light.control.rails[rail].changes or phase is None or light.evidence is None:
             return
@@ -230,7 +240,9 @@ def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: st
     if light is not None and light.control is not None and light.permit is permit:
         light.failed_changes += 1
         light.again = True
-        state.effects.say(f"{', '.join(permit.rails[rail].devices)}: the light did not change: {why}")
+        devices, phase = permit.rails[rail].devices, light.control.rails[rail].changing_to
+        state.effects.say(f"{', '.join(devices)}: the light did not change: {why}")
+        light.effects.journal(FAILED, {"plan": permit.plan, "devices": list(devices), "phase": phase, "why": why})
         light.control.failed(rail, number, why)
 
 
@@ -253,12 +265,14 @@ def proof_ended(state: JobState, permit: PhasePermit, result: ProofResult) -> No
 
 
 def _is_wrong(
-    state: JobState, light: ChangingLight, evidence: LightEvidence, permit: PhasePermit, result: ProofResult
+    state: JobState, light: ChangingLight, evidence: PhaseEvidence, permit: PhasePermit, result: ProofResult
 ) -> None:
     light.failed_proofs += 1
     light.again, light.most_steps = True, evidence.proven
     why = f"{_named(permit, result)} is wrong: {result.wrong}"
     state.effects.say(f"{why}; {evidence.proven} steps are proven")
+    devices = list(permit.rails[result.rail].devices)
+    light.effects.journal(FAILED, {"plan": permit.plan, "devices": devices, "phase": result.phase, "why": result.wrong})
     failures.fail(state, [], why, result.began)
 
 

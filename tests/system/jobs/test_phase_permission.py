@@ -1,14 +1,16 @@
 """The permission to change light between phases, on a simulated rack behind a gateway."""
 
 from dataclasses import replace
+from queue import SimpleQueue
 
 import pytest
 from gateways import serving, through
 from permitted_phases import record
 
 from lumctl.change.engine import apply
+from lumctl.change.light_proof import LightProof
 from lumctl.change.live_paths import hear
-from lumctl.context import Context
+from lumctl.context import Context, phase_log
 from lumctl.devices.errors import DeviceRefusedError
 from lumctl.errors import RefusedError
 from lumctl.inventory.load import example, load_inventory
@@ -19,6 +21,7 @@ from lumctl.swap.fabric import plan_fabric
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.rollback import plan_rollback
 from lumctl.training.phase_permission import end_permit, obtain_permit, permitted, plan_phases, rest
+from lumctl.training.phase_prover import PhaseProver
 from lumctl.training.phases import plan_phase
 
 RACK, JOB = "rails", "train"
@@ -122,6 +125,63 @@ def test_what_a_running_job_may_change_is_in_no_other_plan_that_leaves_it_its_pe
     with pytest.raises(RefusedError, match=r"would use rail0/port/\d, which job train may change") as refused:
         apply(context, plan_fabric(context, RACK, rewrite=True), stopped_by="me")
     assert "lumctl job stop train --target sim" in refused.value.hint
+
+
+@pytest.fixture
+def prove(context):
+    """Prove that a phase has its light on a rail; return what is wrong, and why a proof was not possible."""
+    found = SimpleQueue()
+    prover = PhaseProver(
+        lambda clock: LightProof(context.inventory, context.fleet, context.devices, now=context.now, clock=clock),
+        lambda _permit, result: found.put((result.wrong, result.unknown)),
+    )
+    prover.begin()
+
+    def proved(permit, rail, phase):
+        prover.prove(permit, rail, phase)
+        return found.get(timeout=30)
+
+    yield proved
+    prover.close()
+
+
+def test_a_proof_beside_traffic_finds_light_that_is_not_that_of_the_phase(context, prove):
+    permit = obtain_permit(context, JOB, "me")
+    assert not any(each.blinks for each in permit.circuits)
+    assert permit.single == {phase: frozenset(pairs) for phase, pairs in permit.pairs.items()}
+    assert prove(permit, 0, "pipeline") == ("", "")
+    context.devices.phases(RACK).light(JOB, permit.plan, "rail0", "gradients")
+    wrong, unknown = prove(permit, 0, "pipeline")
+    assert "hears h3-gpu0-a instead of h2-gpu0-a" in wrong
+    assert unknown == ""
+    assert prove(permit, 1, "pipeline") == ("", "")
+    assert prove(permit, 0, "gradients") == ("", "")
+    rest(context, JOB)
+
+
+def test_circuits_of_a_job_that_changes_light_are_ok_if_it_has_shown_that_lately(context):
+    obtain_permit(context, JOB, "me")
+    store, permit = context.store(RACK), phase_permit(JOB, context.assignment())
+
+    def states():
+        found = context.observe(remember=False).report.circuits.values()
+        return {str(each.state) for each in found}
+
+    def shows(at, phase="pipeline", permit=permit, job=JOB):
+        data = {"job": job, "permit": permit, "shown": {phase: at}}
+        phase_log.write(store, phase_log.CHANGES, data, at=context.now(), who="me")
+        return states()
+
+    assert states() == {"unknown"}
+    context.devices.phases(RACK).light(JOB, permitted(context, JOB).id, "rail0", "gradients")
+    assert shows(context.now()) == {"ok"}
+    assert shows(context.now() - phase_log.FRESH_S) == {"unknown"}
+    assert shows(context.now(), phase="gradients") == {"unknown"}
+    assert shows(context.now(), permit="another") == {"unknown"}
+    assert shows(context.now(), job="other") == {"unknown"}
+    assert shows(context.now() + 60) == {"unknown"}
+    assert shows(context.now()) == {"ok"}
+    rest(context, JOB)
 
 
 def test_an_earlier_plan_for_the_same_phases_permits_nothing_any_more(context):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lumctl.training.phase_control import Rail
-from lumctl.training.phase_evidence import MOST_GRANTS, MOST_STEPS, PROVED_EVERY_S, LightEvidence
+from lumctl.training.phase_evidence import MOST_GRANTS, MOST_STEPS, PROVED_EVERY_S, PhaseEvidence
 from lumctl.training.phase_traffic import MOST_ROWS, NO_PEER, Traffic, TrafficCount, TransferPart
 
 PIPELINE, GRADIENTS = "pipeline", "gradients"
@@ -20,7 +20,7 @@ class Job:
 
     def __init__(self, single=SINGLE):
         self.at, self.done, self.change = 100.0, 0, 0
-        self.evidence = LightEvidence([RAIL], single, now=self.at)
+        self.evidence = PhaseEvidence([RAIL], single, proved_at=self.at)
         self.counts = [TrafficCount(), TrafficCount()]
         self.rows = [[], []]
 
