@@ -191,3 +191,17 @@ def test_a_host_that_was_missed_once_is_not_off() -> None:
     with pytest.raises(NotProvedError, match=RECEIVER.id):
         air.proof().prove([], kept=[CIRCUIT], sound={RECEIVER.id: SENDER.id})
     assert looks[-1] == {SENDER.host}
+
+
+def test_a_second_look_tells_wrong_light_from_light_that_was_not_seen() -> None:
+    right = Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),))
+    assert right.proof().recheck([CIRCUIT]) == (set(), {})
+    wrong = Air(lambda said: (neighbour(OTHER, said.get(SENDER.host)),))
+    assert wrong.proof().recheck([CIRCUIT]) == (
+        {CIRCUIT.id},
+        {CIRCUIT.id: f"{RECEIVER.id} hears {OTHER.id} instead of {SENDER.id}"},
+    )
+    dark = Air(lambda _said: ())
+    assert dark.proof().recheck([CIRCUIT]) == ({CIRCUIT.id}, {})
+    old = Air(lambda _said: (neighbour(OTHER, "00aabb"),))
+    assert old.proof().recheck([CIRCUIT]) == ({CIRCUIT.id}, {})

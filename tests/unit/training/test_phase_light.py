@@ -5,6 +5,7 @@ from fake_cluster import TOKEN, FakeCluster, at_work
 from fake_light import GRADIENTS, PIPELINE, permit_for
 
 from lumctl import store
+from lumctl.context.phase_log import CHANGES, ENTRY_EVERY_S, FAILED
 from lumctl.devices.errors import GatewayUnreachableError
 from lumctl.errors import UnreachableError
 from lumctl.training.coordinator import agent_reports, phase_light, requests
@@ -318,3 +319,30 @@ def test_a_proof_of_a_former_permit_changes_nothing(cluster):
     cluster.light.end_proof(wrong="t2 hears t9 instead of t0")
     cluster.settle()
     assert cluster.state.group.generation == generation
+
+
+def test_what_changed_and_was_shown_is_written_into_the_journal_and_each_failure_at_once(cluster):
+    cluster.light.entries.clear()
+    uses(cluster, 0, 2)
+    cluster.wait(ENTRY_EVERY_S)
+    (kind, entry), *_ = cluster.light.entries
+    assert (kind, entry["changes"], entry["plan"]) == (CHANGES, 1, "plan-1")
+    assert set(entry["shown"]) == {PIPELINE, GRADIENTS}
+    cluster.light.held = True
+    wants(cluster, 0, PIPELINE, 2)
+    wants(cluster, 1, PIPELINE, 2)
+    wants(cluster, 2, PIPELINE, 2)
+    permit, rail, _, number = cluster.light.changes.pop()
+    phase_light.failed(cluster.state, permit, rail, number, "rail0 refuses")
+    assert cluster.light.entries[-1] == (
+        FAILED,
+        {"plan": "plan-1", "devices": ["rail0"], "phase": PIPELINE, "why": "rail0 refuses"},
+    )
+
+
+def test_a_job_that_changes_nothing_writes_no_entries(cluster):
+    cluster.wait(ENTRY_EVERY_S)
+    before = len(cluster.light.entries)
+    for _ in range(5):
+        cluster.wait(ENTRY_EVERY_S)
+    assert len(cluster.light.entries) == before
