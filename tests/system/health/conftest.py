@@ -6,6 +6,7 @@ in by the probe, and what comes too late runs into its deadline.
 
 import shlex
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,13 @@ jobs:
 """
 
 
+@cache
+def row_of(command: str) -> ProbeRow:
+    """The row of a probe's command. Splitting it costs more than all else of a look, and there are few commands."""
+    kind, _, words = command.partition(" ")
+    return ProbeRow(Kind(kind), tuple(shlex.split(words)))
+
+
 class HostReader:
     """The probes of one host, each put to it when it is due."""
 
@@ -98,8 +106,7 @@ class HostReader:
         )
 
     def _ask(self, probe: Probe, now: float) -> ProbeOutcome:
-        kind, _, words = probe.command.partition(" ")
-        output = self._sim.output(ProbeRow(Kind(kind), tuple(shlex.split(words))))
+        output = self._sim.output(row_of(probe.command))
         if output.delay_s >= probe.deadline_s:
             self._said.pop(probe.name, None)
             return ProbeOutcome(probe.name, ProbeStatus.TIMED_OUT, now, probe.deadline_s, "no answer in time")
