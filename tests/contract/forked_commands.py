@@ -86,8 +86,11 @@ def run_lumctl(
 
 
 def _sets_up_python(env: Mapping[str, str]) -> bool:
-    """Whether these variables change how the interpreter starts; ``PYTHONPATH`` alone only adds folders."""
-    known = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
+    """Whether these variables change how the interpreter starts; ``PYTHONPATH`` alone only adds folders.
+
+    Output is captured whole, so it does not matter whether it is buffered.
+    """
+    known = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
     folders = env.get("PYTHONPATH", "").split(os.pathsep)
     return any(name.startswith(("PYTHON", "LC_")) for name in env if name not in known) or any(
         (Path(folder) / "sitecustomize.py").exists() for folder in folders if folder
