@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 BASE := .venv/base
 READY := .venv/ready
+# Tests start thousands of processes: where no bytecode is kept, each compiles the program again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
