@@ -30,8 +30,7 @@ test: lint types $(READY) ## Run the checks and all tests but those of training 
 
 test-training: build/training/ready ## Run the type check and the tests of training, with PyTorch (ARGS="-k served" runs some).
 	$(BIN)/mypy --python-executable build/training/bin/python
-	build/training/bin/python -m pytest $(PARALLEL) -m "not timed" $(TRAINING_TESTS) $(ARGS) || test $$? -eq 5
-	build/training/bin/python -m pytest -m timed $(TRAINING_TESTS) $(ARGS) || test $$? -eq 5
+	build/training/bin/python -m pytest $(PARALLEL) $(TRAINING_TESTS) $(ARGS) || test $$? -eq 5
 
 # The SSH tests; those of hangs are left to `make test`, for they hold short time limits against the clock.
 SSH_TESTS := $(wildcard tests/system/test_fleet*.py tests/unit/fleet/test_s*.py) tests/unit/fleet/test_conversation.py \

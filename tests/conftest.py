@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +24,18 @@ for _signal in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 # A loaded machine is slow, and slow is not wrong: pytest's own time-out watches for what hangs.
 settings.register_profile("lumctl", deadline=None)
 settings.load_profile("lumctl")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m timed``, leave out files without such tests: to import all of them takes a minute."""
+    if config.option.markexpr != "timed" or collection_path.is_dir():
+        return None
+    return None if any(map(_marks_timed, (collection_path, collection_path.with_name("conftest.py")))) else True
+
+
+@cache
+def _marks_timed(path: Path) -> bool:
+    return path.exists() and "mark.timed" in path.read_text()
 
 
 HANGS_AFTER_S = 10_000.0 if "LUMCTL_CAMPAIGN" in os.environ else 1200.0
