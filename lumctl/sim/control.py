@@ -115,7 +115,7 @@ class Control:
             "heard": lambda _: {"heard": self._world.lit_lanes()[0]},
             "answer": self._answer,
             "loop": self._loop,
-            "writes": lambda r: {"writes": [asdict(each) for each in self._world.writes.after(int(r["after"]))]},
+            "writes": lambda r: {"writes": [asdict(each) for each in self._world.writes_after(int(r["after"]))]},
         }
         # A request about a mesh is answered with the faults of that mesh; other requests are answered without faults.
         self._of_meshes: dict[str, Callable[[Request], dict[str, Any]]] = {

@@ -83,7 +83,7 @@ class Meshes:
         with self._times.turn(device):
             with self.held(device) as (chip, now):
                 chip.require(changes)
-                self._writes.add(device, f"{len(changes)} PUCs", now)
+                self._writes.add(device, _named(changes), now)
                 conduct = misbehaviour_of(self._faults, device)
                 if not (conduct.lying or conduct.refuses):
                     self._works.require_none(device)
@@ -169,3 +169,8 @@ class Meshes:
             # The rest of a change that is reverted must not be made later.
             self._works.drop(revert.device)
             self._plant.chips[revert.device].write(revert.before)
+
+
+def _named(changes: Mapping[int, PucState]) -> str:
+    """The PUCs that a change sets, for the log of writes."""
+    return f"{len(changes)} PUCs: {', '.join(f'{puc} {state.word}' for puc, state in sorted(changes.items()))}"

@@ -22,7 +22,7 @@ from lumctl.sim.world.meshes import Meshes
 from lumctl.sim.world.misbehaviour import Misbehaviour, misbehaviour_of
 from lumctl.sim.world.plant import Plant
 from lumctl.sim.world.switchboard import Switchboard
-from lumctl.sim.world.work import ChangeTimes, Works, WriteLog
+from lumctl.sim.world.work import ChangeTimes, Works, WriteInProgress, WriteLog
 
 
 class World:
@@ -54,6 +54,11 @@ class World:
         self._plant.relight(self._started_at)
 
     # --- the fabric ---
+
+    def writes_after(self, number: int) -> list[WriteInProgress]:
+        """The newest writes to all devices with a higher number, oldest first."""
+        with self._lock:
+            return self.writes.after(number)
 
     def progress(self, device: str) -> Progress | None:
         """The progress of a change that a mesh or a switch is still making; ``None``: there is none.

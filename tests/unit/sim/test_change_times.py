@@ -155,4 +155,15 @@ def test_scpi_answers_when_the_change_is_made(world, pauses, scpi):
     assert scpi.ask(":oxc:swit:conn:add (@1),(@5);:syst:err?") == '0,"No error"'
     assert pauses.seconds == [0.025]
     pauses.end(pauses.during(lambda: scpi.ask(":oxc:swit:conn:sub (@1),(@5);:oxc:swit:conn:stat?")))
-    assert [write.what for write in world.writes.after(0)] == ["makes 0-4, 1-5", "removes 0-4"]
+    assert [write.what for write in world.writes_after(0)] == ["makes 0-4, 1-5", "removes 0-4"]
+
+
+def test_the_log_of_writes_is_not_read_while_it_may_change(world):
+    found = []
+    reader = threading.Thread(target=lambda: found.append(world.writes_after(0)))
+    with world.switches.held("x1"):
+        reader.start()
+        reader.join(0.05)
+        assert found == []
+    reader.join(10)
+    assert found == [[]]
