@@ -16,7 +16,7 @@ from fake_runs import FakeRuns
 
 from lumctl.inventory.job_run import JobRun, WithoutSpare
 from lumctl.inventory.load import load_inventory
-from lumctl.inventory.model import Role
+from lumctl.inventory.model import Inventory, Role
 from lumctl.training.coordinator import agent_reports
 from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobStage, JobState
@@ -53,10 +53,9 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         start_s: float = 86_400.0,
         ranks: int = 4,
         phases: bool = False,
+        inventory: Inventory | None = None,
     ) -> None:
-        path = folder / "fake_cluster.yaml"
-        path.write_text(INVENTORY.replace("LAST", str(ranks - 1)).replace("SPARES", f"{ranks}-{ranks + 1}"))
-        self.inventory = load_inventory(path)
+        self.inventory = inventory or self._own_inventory(folder, ranks)
         job = self.inventory.jobs["train"]
         self.run = JobRun(("train",), without_spare=without_spare, standby=standby, restarts=restarts, start_s=start_s)
         self.layout = layout
@@ -86,7 +85,7 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         """What the healer looks at again when something has happened."""
         self.runs = 0
         self.at = 1000.0
-        self.light = FakeLight(self) if phases else None
+        self.light = self.make_light() if phases else None
         self.effects = Effects(
             ask=self.ask,
             open=self.open,
@@ -100,6 +99,16 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
             token=TOKEN,
         )
         self.coordinator = Coordinator(JobState(self.inventory, job, self.run, self.effects))
+
+    @staticmethod
+    def _own_inventory(folder: Path, ranks: int) -> Inventory:
+        path = folder / "fake_cluster.yaml"
+        path.write_text(INVENTORY.replace("LAST", str(ranks - 1)).replace("SPARES", f"{ranks}-{ranks + 1}"))
+        return load_inventory(path)
+
+    def make_light(self):
+        """What lights the phases of the job."""
+        return FakeLight(self)
 
     @property
     def state(self):
@@ -158,15 +167,16 @@ class FakeCluster(FakeAgents, FakeRuns, FakeProcesses):
         self.says.append((who, work))
 
     def say(self, process, message, before=lambda: None):
-        def work():
-            if process.name in self.processes and process.name not in self.mute and process.host not in self.dead_hosts:
-                before()
-                said = message() if callable(message) else message
-                process.last.pop(said["say"], None)
-                process.last[said["say"]] = said
-                self.hears(process.host, {"tell": "said", "worker": process.name, "message": said, "at": self.at})
+        self.later(process.name, lambda: self.says_now(process, message, before))
 
-        self.later(process.name, work)
+    def says_now(self, process, message, before):
+        """A process says something, if it still can."""
+        if process.name in self.processes and process.name not in self.mute and process.host not in self.dead_hosts:
+            before()
+            said = message() if callable(message) else message
+            process.last.pop(said["say"], None)
+            process.last[said["say"]] = said
+            self.hears(process.host, {"tell": "said", "worker": process.name, "message": said, "at": self.at})
 
     def kill(self, name):
         process = self.processes.pop(name, None)
