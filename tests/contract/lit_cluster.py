@@ -19,7 +19,7 @@ from lumctl.errors import LumctlError
 from lumctl.training.coordinator import phase_light
 from lumctl.training.coordinator.changing_light import PhaseEffects
 from lumctl.training.coordinator.state import JobStage
-from lumctl.training.phase_permission import PhasePermit, obtain_permit, rest
+from lumctl.training.phase_permission import PhasePermit, rest
 from lumctl.training.phase_writer import PhaseWriter
 from lumctl.training.protocol import DARK, LIT, NO_PHASE, phase_mac
 from lumctl.workers import Workers
@@ -151,7 +151,7 @@ class GatewayLight:
 
     def _obtain(self, again: bool) -> tuple[Any, Any]:
         proves = again and self._cluster.proves
-        return phase_light.permitted, obtain_permit(self._rack.context, JOB, "me", again=proves)
+        return phase_light.permitted, self._rack.obtain(again=proves)
 
 
 class LitCluster(FakeCluster):
@@ -335,7 +335,7 @@ class LitCluster(FakeCluster):
         """Check that switches hold exactly the states of a phase, and that nothing was written to them since."""
         self.rack.log.catch_up()
         for device in devices:
-            where = f"{device} while phase {phase} is used: {sorted(self.rack.log.joins[device])}; {self.said[-5:]}"
+            where = f"{device} while phase {phase} is used: {self.rack.log.joins[device]}; {self.said[-5:]}"
             assert self.rack.log.holds(device, self.rack.cells[phase][device]), where
             assert since is None or self.rack.log.newest(device) <= since, where
 

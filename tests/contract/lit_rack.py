@@ -3,9 +3,10 @@
 import re
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from gateways import process, through
 
@@ -21,7 +22,7 @@ from lumctl.json_lines import connect
 from lumctl.sim.launch import SimProcess, launch
 from lumctl.store import store_at
 from lumctl.swap.fabric import plan_fabric
-from lumctl.training.phase_permission import obtain_permit
+from lumctl.training.phase_permission import PhasePermit, obtain_permit
 
 RACK, JOB = "rails", "train"
 HOSTS = """\
@@ -131,26 +132,50 @@ class KillableGateway:
             each.close()
 
 
-class LitRack:
-    """The rack at work: ``context`` acts on it through the gateway, ``sim`` injects faults, ``log`` tells the truth."""
+class DeviceStates:
+    """The states of devices that no log shows, as they themselves hold them, read past the gateway."""
 
-    def __init__(self, context: Context, sim: SimProcess, gateway: Path) -> None:
-        self.context, self.sim, self.gateway = context, sim, gateway
-        self.log = SwitchLog(sim)
-        apply(context, plan_fabric(context, RACK))
-        self.permit = obtain_permit(context, JOB, "me", again=True)
-        document = context.store(RACK).runs.plan(self.permit.plan)
+    def __init__(self, read: Mapping[str, Callable[[], Mapping[int, str]]]) -> None:
+        self._read = read
+        self.joins: dict[str, Mapping[int, str]] = {}
+        self.read = 0
+
+    def catch_up(self) -> None:
+        """Read all devices."""
+        self.joins = {device: read() for device, read in self._read.items()}
+
+    def newest(self, _device: str) -> int:
+        """Nothing is known of single writes."""
+        return 0
+
+    def holds(self, device: str, cells: Mapping[int, str]) -> bool:
+        """Whether a device holds these states of a phase."""
+        return all(self.joins[device].get(cell, FREE) == state for cell, state in cells.items())
+
+
+class LitRack:
+    """A rack whose job holds a permit: ``context`` acts on it through the gateway, ``log`` says what devices hold."""
+
+    def __init__(self, context: Context, gateway: Path, log: SwitchLog | DeviceStates, permit: PhasePermit) -> None:
+        self.context, self.gateway, self.log, self.permit = context, gateway, log, permit
+        document = context.store(RACK).runs.plan(permit.plan)
         assert document is not None
         self.cells = {phase.name: phase.cells for phase in from_document(document).phases}
-        """By phase and device, the states that the plan has proved."""
-        self.log.catch_up()
-        assert all(FOREIGN in joins for joins in self.log.joins.values())
+        """By phase and device, the states that the plan permits."""
+
+    @classmethod
+    def proved(cls, context: Context, gateway: Path, log: SwitchLog | DeviceStates) -> Self:
+        """The rack after each phase of its job was proved."""
+        return cls(context, gateway, log, obtain_permit(context, JOB, "me", again=True))
+
+    def obtain(self, *, again: bool) -> PhasePermit:
+        """A permit for the job, for which each phase may be proved again."""
+        return obtain_permit(self.context, JOB, "me", again=again)
 
 
 @contextmanager
-def lit_rack(folder: Path) -> Iterator[LitRack]:
-    """A rack whose job holds a permit. ``folder`` has a path that is short enough for sockets."""
-    inventory = shared_rack(folder / "rails.yaml")
+def gated(inventory: Inventory, folder: Path) -> Iterator[tuple[Context, SimProcess, Path]]:
+    """A simulated rack, a process that is its gateway, and the gateway's socket. Sockets need a short path."""
     url, listens = f"sqlite:///{folder}/lumctl.db", folder / "r.sock"
     with launch(inventory, folder=folder / "sim", tied=True) as sim:
         order = {"inventory": str(inventory.path), "sim": str(sim.folder), "store": url}
@@ -163,4 +188,16 @@ def lit_rack(folder: Path) -> Iterator[LitRack]:
                 store=lambda _rack: store_at(url, files=folder, rack=RACK),
             ) as context,
         ):
-            yield LitRack(context, sim, listens)
+            apply(context, plan_fabric(context, RACK))
+            yield context, sim, listens
+
+
+@contextmanager
+def shared_switches(folder: Path) -> Iterator[tuple[LitRack, SimProcess]]:
+    """The rack of two switches, which job ``other`` uses too, and its simulator."""
+    with gated(shared_rack(folder / "rails.yaml"), folder) as (context, sim, gateway):
+        log = SwitchLog(sim)
+        rack = LitRack.proved(context, gateway, log)
+        log.catch_up()
+        assert all(FOREIGN in joins for joins in log.joins.values())
+        yield rack, sim

@@ -10,7 +10,7 @@ import random
 
 import pytest
 from lit_cluster import LitCluster
-from lit_rack import lit_rack
+from lit_rack import shared_switches
 
 from lumctl.training.coordinator import requests
 from lumctl.training.coordinator.state import JobStage
@@ -31,7 +31,8 @@ SLOW_S = 0.05
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory):
-    with lit_rack(tmp_path_factory.mktemp("g")) as made:
+    with shared_switches(tmp_path_factory.mktemp("g")) as (made, simulator):
+        made.sim = simulator
         yield made
 
 
