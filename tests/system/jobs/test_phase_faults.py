@@ -24,6 +24,7 @@ SEEDS = (
     else range(CAMPAIGN if "LUMCTL_CAMPAIGN" in os.environ else SAMPLE)
 )
 PROVES_ONE_IN = 20
+DIES_ONE_IN, STEPS_IN_THE_DARK = 4, 10
 EVENTS = 300
 DEVICE_FAULTS = ("device-down", "device-refuse", "device-half", "device-cut", "device-lying", "device-slow")
 SLOW_S = 0.05
@@ -174,6 +175,17 @@ def ends_well(cluster, faults):
     return False
 
 
+def says_which_switch_is_dead(cluster):
+    """Whether a job whose switch is dead completes a step in the light that it has, or says what it waits for."""
+    cluster.rack.sim.inject("rail0", "device-down")
+    steps = 0
+    while steps < STEPS_IN_THE_DARK and cluster.works_on():
+        steps += 1
+    cluster.come_to_rest()
+    status = requests.document(cluster.state)
+    return steps == STEPS_IN_THE_DARK or "rail0" in (status["why"] or cluster.state.why_ended)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_fails_no_rank_uses_other_light_and_the_job_goes_on_or_says_why_not(tmp_path, rack, seed):
     draw = random.Random(seed)  # noqa: S311 - the same choices in every run
@@ -186,6 +198,9 @@ def test_whatever_fails_no_rank_uses_other_light_and_the_job_goes_on_or_says_why
         assert cluster.works_on()
         play(cluster, draw, faults)
         assert ends_well(cluster, faults), (cluster.state.phase, requests.document(cluster.state)["why"], cluster.said)
+        if seed % DIES_ONE_IN == 0 and not cluster.state.phase.over:
+            assert says_which_switch_is_dead(cluster), (cluster.state.phase, cluster.said)
+            assert ends_well(cluster, faults), (cluster.state.phase, cluster.said)
         cluster.check_foreign()
     finally:
         rack.sim.clear()
