@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,15 +50,17 @@ def over_light(folder: Path, steps: int, change_ms: int) -> dict[str, Any]:
 
 
 @contextmanager
-def rack(folder: Path, steps: int, change_ms: int) -> Iterator[dict[str, str]]:
-    """The simulated rack with its gateway: the environment in which commands use them."""
+def rack(
+    folder: Path, steps: int, change_ms: int, edit: Callable[[str], str] = lambda text: text
+) -> Iterator[dict[str, str]]:
+    """The simulated rack, its inventory edited, and its gateway: the environment in which commands use them."""
     inventory, runtime, socket = folder / "rails.yaml", folder / "r", folder / "gateway.sock"
     arguments = f"--steps, '{steps}', --losses, {folder / 'light'}"
     text = INVENTORY.read_text()
     written = text.replace(f"-m, {SCRIPT}]", f"-m, {SCRIPT}, {arguments}]\n      standby: false")
     if written == text:
         raise SystemExit(f"{INVENTORY} does not run {SCRIPT}")
-    inventory.write_text(written)
+    inventory.write_text(edit(written))
     runtime.mkdir(mode=0o700)
     named = {"LUMCTL_INVENTORY": inventory, "LUMCTL_STATE": folder / "state", "XDG_RUNTIME_DIR": runtime}
     environment = {**os.environ, **{name: str(path) for name, path in named.items()}, "LUMCTL_TARGET": "sim"}
