@@ -104,9 +104,11 @@ class Leases:
             lease.release(connection, held)
 
     def newest(self, rack: str) -> int:
-        """The number of the newest lease of a rack, ended or not; 0 if none was ever given."""
-        with self._rows.engine.connect() as connection:
-            return lease.newest(connection, rack)
+        """The number of the newest lease of a rack, ended or not; 0 if none was ever given.
+
+        While nobody writes to the store, this does not read it again.
+        """
+        return self._rows.known.get(("newest lease", rack), lambda connection: lease.newest(connection, rack))
 
     def moved_to(self, rack: str) -> str | None:
         """The place to which a rack's store was moved when this one was retired; ``None`` if this one is in use."""
