@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-rails studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-slices bench-spares bench-studies bench-swap bench-collectives bench-tui campaign sizes lock clean
+.PHONY: help demo demo-rails studies test test-training test-paramiko lint types pictures man bench bench-fleet bench-fabric bench-devices bench-jobs bench-rails bench-slices bench-spares bench-studies bench-swap bench-collectives bench-tui campaign sizes lock clean
 
 help: ## List what can be made.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -112,6 +112,9 @@ bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real traini
 	build/bench-jobs/bin/python tests/bench/jobs/inference.py
 	build/bench-jobs/bin/python tests/bench/jobs/bandwidth.py
 	build/bench-jobs/bin/python tests/bench/slices/redirect.py
+
+bench-rails: $(READY) build/training/ready ## Measure what light that changes costs: an all-reduce over the shim, a change, a training step in both modes beside the model, and the memory of a coordinator (needs a quiet machine; five minutes).
+	build/training/bin/python tests/bench/rails/run.py $(ARGS)
 
 bench-tui: $(READY) build/bench-tui/ready ## Measure the dashboard with a thousand accelerators beside htop and glances, and its memory over an hour (needs tmux; ten minutes).
 	build/bench-tui/bin/python tests/bench/tui/live.py $(ARGS)

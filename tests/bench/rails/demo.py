@@ -54,23 +54,41 @@ def rack(
     folder: Path, steps: int, change_ms: int, edit: Callable[[str], str] = lambda text: text
 ) -> Iterator[dict[str, str]]:
     """The simulated rack, its inventory edited, and its gateway: the environment in which commands use them."""
-    inventory, runtime, socket = folder / "rails.yaml", folder / "r", folder / "gateway.sock"
-    arguments = f"--steps, '{steps}', --losses, {folder / 'light'}"
-    text = INVENTORY.read_text()
-    written = text.replace(f"-m, {SCRIPT}]", f"-m, {SCRIPT}, {arguments}]\n      standby: false")
+    inventory = inventory_with(folder, f"-m, {SCRIPT}, --steps, '{steps}', --losses, {folder / 'light'}", edit)
+    environment = environment_of(folder, inventory)
+    lumctl(environment, "sim", "up", "--detach", "--change-ms", str(change_ms))
+    try:
+        with served(environment, folder) as found:
+            yield found
+    finally:
+        lumctl(environment, "sim", "down")
+
+
+def inventory_with(folder: Path, script: str, edit: Callable[[str], str] = lambda text: text) -> Path:
+    """A copy of the inventory, edited, whose job runs a script with these arguments."""
+    inventory, text = folder / "rails.yaml", INVENTORY.read_text()
+    written = text.replace(f"-m, {SCRIPT}]", f"{script}]\n      standby: false")
     if written == text:
         raise SystemExit(f"{INVENTORY} does not run {SCRIPT}")
     inventory.write_text(edit(written))
+    return inventory
+
+
+def environment_of(folder: Path, inventory: Path) -> dict[str, str]:
+    """The environment in which commands use an inventory and the simulator, with all their files in a folder."""
+    runtime = folder / "r"
     runtime.mkdir(mode=0o700)
     named = {"LUMCTL_INVENTORY": inventory, "LUMCTL_STATE": folder / "state", "XDG_RUNTIME_DIR": runtime}
-    environment = {**os.environ, **{name: str(path) for name, path in named.items()}, "LUMCTL_TARGET": "sim"}
-    lumctl(environment, "sim", "up", "--detach", "--change-ms", str(change_ms))
-    try:
-        lumctl(environment, "fabric", "apply", "--yes")
-        with gateway(environment, socket):
-            yield {**environment, "LUMCTL_GATEWAY": str(socket)}
-    finally:
-        lumctl(environment, "sim", "down")
+    return {**os.environ, **{name: str(path) for name, path in named.items()}, "LUMCTL_TARGET": "sim"}
+
+
+@contextmanager
+def served(environment: Mapping[str, str], folder: Path) -> Iterator[dict[str, str]]:
+    """The gateway of a simulated rack that runs: the environment in which commands use both."""
+    socket = folder / "gateway.sock"
+    lumctl(environment, "fabric", "apply", "--yes")
+    with gateway(environment, socket):
+        yield {**environment, "LUMCTL_GATEWAY": str(socket)}
 
 
 def lumctl(environment: Mapping[str, str], *arguments: str) -> str:
@@ -101,8 +119,12 @@ def gateway(environment: Mapping[str, str], socket: Path) -> Iterator[None]:
 
 def connected(folder: Path, steps: int) -> None:
     """Train under torchrun: all ranks reach each other all the time."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}"]
-    command += ["-m", SCRIPT, "--steps", str(steps), "--losses", str(folder / "connected")]
+    under_torchrun(["-m", SCRIPT, "--steps", str(steps), "--losses", str(folder / "connected")])
+
+
+def under_torchrun(script: list[str]) -> None:
+    """Run a script and its arguments in eight ranks under torchrun, on loopback."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS}", *script]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
 

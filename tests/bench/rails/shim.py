@@ -46,7 +46,7 @@ def bare_group(rank: int, port: int) -> Any:
 def job_group(rank: int, store: tuple[str, int] | None, told: Connection, *, phased: bool) -> Any:
     """A pair of a job; requests for light are answered at once."""
 
-    def light(generation: int, number: int, _phase: str) -> None:
+    def light(generation: int, number: int, _phase: str, _ahead: bool) -> None:
         group.phase_answered({"do": LIT, "generation": generation, "number": number})
 
     group = ProcessGroup(torch.device("cpu"), "127.0.0.1", "token", wants=light)

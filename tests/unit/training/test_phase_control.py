@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lumctl.training.phase_control import PhaseControl, ProofManner, Rail, RankPath, RankRequest, rails_of
+from lumctl.training.phase_control import PhaseControl, ProofManner, Rail, RailLight, RankPath, RankRequest, rails_of
 from lumctl.training.protocol import NO_PHASE
 
 PIPELINE, GRADIENTS, EXPERTS = "pipeline", "gradients", "experts"
@@ -16,6 +16,11 @@ PAIRS: Mapping[str, frozenset[tuple[int, int]]] = {
     EXPERTS: frozenset({(0, 3), (1, 2)}),
 }
 RAIL = Rail(("rail0",), PAIRS)
+
+
+def size_of(light: RailLight) -> int:
+    """How many entries a rail's state has."""
+    return sum(map(len, (light.holders, light.waiting, light.newest, light.dark, light.idle)))
 
 
 @dataclass
@@ -234,6 +239,23 @@ def test_rails_change_independently() -> None:
     rack.wants(4, GRADIENTS)
     rack.wants(5, GRADIENTS)
     assert rack.changes == [(1, GRADIENTS, 1)]
+
+
+def test_its_state_does_not_grow_with_the_number_of_changes(rack: Rack) -> None:
+    sizes: list[int] = []
+    for number in range(2_000):
+        phase = (GRADIENTS, EXPERTS, PIPELINE)[number % 3]
+        for rank in range(4):
+            rack.wants(rank, phase, ahead=number % 2 == 0)
+            rack.wants(rank, phase)
+        if number % 10 == 9:
+            rail, _, change = rack.changes.pop()
+            rack.control.failed(rail, change, "rail0 refuses")
+        else:
+            rack.confirm()
+        sizes.append(size_of(rack.control.rails[0]))
+    assert rack.control.rails[0].changes == len(sizes)
+    assert set(sizes[-30:]) == set(sizes[30:60])
 
 
 def test_circuits_that_share_a_device_or_a_rank_are_one_rail() -> None:
