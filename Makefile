@@ -113,7 +113,7 @@ bench-jobs: $(READY) build/bench-jobs/ready ## Measure recoveries of real traini
 	build/bench-jobs/bin/python tests/bench/jobs/bandwidth.py
 	build/bench-jobs/bin/python tests/bench/slices/redirect.py
 
-bench-rails: $(READY) build/training/ready ## Measure what light that changes costs: an all-reduce over the shim, a change, a training step in both modes beside the model, and the memory of a coordinator (needs a quiet machine; five minutes).
+bench-rails: $(READY) build/training/ready ## Measure what light that changes costs: an all-reduce over the shim, a change, a training step in both modes beside the model, and the memory of a coordinator (needs a quiet machine; minutes).
 	build/training/bin/python tests/bench/rails/shim.py
 	build/training/bin/python tests/bench/rails/run.py $(ARGS)
 
