@@ -1,4 +1,4 @@
-"""The private folder of a job on this machine: where it is, how its files are saved, and which of its ranks are late.
+"""The private folder of a job on this machine: where it is, how its files are saved, and what they say of its ranks.
 
 ``lumctl job run`` writes these files while it runs the job; see :mod:`lumctl.training.job_folder`.
 """
@@ -22,6 +22,9 @@ from lumctl.json_lines import connect
 COORDINATOR = "c.sock"
 LATE = "late.json"
 LATE_SCHEMA = "lumctl/job-late-kept/v1"
+LIGHT = "light.json"
+LIGHT_TOTALS = ("changes", "failed_changes", "wait_s", "hidden_s", "worst_s")
+LIGHT_SCHEMA = "lumctl/job-light-kept/v1"
 JUDGED_EVERY_S = 15.0
 """How often a coordinator judges who is late."""
 _TRAINING_STEPS = 2
@@ -80,6 +83,27 @@ def saved_file(path: Path, schema: str, key: str) -> dict[str, Any] | None:
 def save_late(folder: Path, document: Mapping[str, Any]) -> None:
     """Save who is late in a job, as :func:`late_ranks` reads it. Raises ``OSError``."""
     save_file(folder / LATE, LATE_SCHEMA, "late", document)
+
+
+def save_light(folder: Path, document: Mapping[str, Any]) -> None:
+    """Save what changes of light have cost a job, as :func:`light_totals` reads it. Raises ``OSError``."""
+    save_file(folder / LIGHT, LIGHT_SCHEMA, "light", document)
+
+
+def light_totals(inventory: Inventory, target: str, now: float) -> dict[str, dict[str, float]]:
+    """What changes of light have cost the jobs with phases that lumctl runs on this machine now, by job.
+
+    Seconds waited and hidden, and the longest wait, each of the rank with the longest; numbers of changes.
+    """
+    found = {}
+    for name, job in inventory.jobs.items():
+        if job.run is None or not job.phases:
+            continue
+        with suppress(LumctlError, LookupError, TypeError, ValueError):
+            saved = saved_file(job_folder(inventory.path, target, name) / LIGHT, LIGHT_SCHEMA, "light") or {}
+            if 0 <= now - float(saved["at"]) <= inventory.thresholds.stale_after_s + JUDGED_EVERY_S:
+                found[name] = {key: float(saved[key]) for key in LIGHT_TOTALS}
+    return found
 
 
 def late_ranks(inventory: Inventory, target: str, assignment: Assignment, now: float) -> Lateness:

@@ -1,7 +1,7 @@
 """Job control over the Unix socket of a coordinator: the server, and the client for jobs of the kind ``workers``.
 
-Each line holds a request, ``{"ask": "status" | "collectives" | "schedule" | "pause" | "resume" | "stop"}``, or an
-answer. A request for a schedule has the late ``rank``, or ``null`` to use none.
+Each line holds a request, ``{"ask": "status" | "collectives" | "profiles" | "schedule" | "pause" | "resume" |
+"stop"}``, or an answer. A request for a schedule has the late ``rank``, or ``null`` to use none.
 """
 
 import threading

@@ -12,12 +12,15 @@ from typing import Any
 from lumctl.context.job_files import save_file, saved_file
 from lumctl.errors import RefusedError, UsageError
 from lumctl.files import make_private
+from lumctl.training.phase_profile import Profiles, with_newest
 
 TOKEN, LOCK = "token", "lock"
 STATUS = "last.json"
 SCHEMA = "lumctl/job-kept/v1"
 TIMES = "collectives.json"
 TIMES_SCHEMA = "lumctl/job-collectives-kept/v1"
+PROFILES = "phases.json"
+PROFILES_SCHEMA = "lumctl/job-profiles-kept/v1"
 ENDED, STOPPED = "ended", "stopped"
 FINAL_STATES = frozenset({ENDED, STOPPED})
 """States of a job after which nothing follows."""
@@ -93,6 +96,16 @@ def save_status(folder: Path, document: Mapping[str, Any]) -> None:
 def save_collectives(folder: Path, document: Mapping[str, Any]) -> None:
     """Save the record of a job's collectives, as :func:`save_status` does. Raises ``OSError``."""
     save_file(folder / TIMES, TIMES_SCHEMA, "collectives", document)
+
+
+def save_profiles(folder: Path, document: Profiles) -> None:
+    """Save the profiles of a job's phases beside those of its earlier runs. Raises ``OSError``."""
+    save_file(folder / PROFILES, PROFILES_SCHEMA, "profiles", with_newest(saved_profiles(folder), document))
+
+
+def saved_profiles(folder: Path) -> Profiles:
+    """The profiles of a job's phases that its last lumctl left, by plan, the oldest first; empty if there are none."""
+    return saved_file(folder / PROFILES, PROFILES_SCHEMA, "profiles") or {}
 
 
 def saved_status(folder: Path) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec
 from lumctl.change.origin import origin
 from lumctl.change.preconditions import uncertain
 from lumctl.context import Context
-from lumctl.context.job_files import COORDINATOR, LATE, job_folder, save_late
+from lumctl.context.job_files import COORDINATOR, LATE, LIGHT, job_folder, save_late, save_light
 from lumctl.devices.endpoints import RUNTIME_FILE
 from lumctl.errors import LumctlError
 from lumctl.health.observation import current_role
@@ -34,7 +34,14 @@ from lumctl.training.coordinator.coordinator import Coordinator
 from lumctl.training.coordinator.state import Effects, JobEnd, JobStage, JobState
 from lumctl.training.healer import Healer
 from lumctl.training.job_control import ControlSocket
-from lumctl.training.job_folder import claimed, earlier_recoveries, save_collectives, save_status, token_of
+from lumctl.training.job_folder import (
+    claimed,
+    earlier_recoveries,
+    save_collectives,
+    save_profiles,
+    save_status,
+    token_of,
+)
 from lumctl.training.phase_permission import end_permit, require_gateway
 from lumctl.training.phase_threads import PhaseThreads
 from lumctl.training.protocol import StreamLine
@@ -98,14 +105,9 @@ def open_coordinator(
                 return str(Folder(folder / host).log(worker))
             return f"{Folder(Path(_REMOTE_FOLDER.format(job))).log(worker)} on {host}"
 
-        def keep_collectives() -> None:
-            if (recorded := coordinator.state.collectives.document())["steps"]:
-                with suppress(OSError):
-                    save_collectives(folder, recorded)
-
         def keep(document: Mapping[str, Any]) -> None:
             if document["ended_at"] is not None:
-                keep_collectives()
+                _keep_records(folder, coordinator.state)
             with suppress(OSError):  # the job continues without a saved status
                 save_status(folder, document)
 
@@ -135,10 +137,16 @@ def open_coordinator(
         )
         run = replace(run, command=with_this_python(run.command)) if local else run
         coordinator = Coordinator(JobState(context.inventory, found, run, effects))
-        stack.callback(keep_collectives)
+        stack.callback(_keep_records, folder, coordinator.state)
         healer.begin()
-        stack.callback((folder / LATE).unlink, missing_ok=True)  # nobody waits for a rank of a job that has ended
-        judge = RecordJudge(post, partial(save_late, folder), schedules=run.straggler_schedule is StragglerSchedule.ON)
+        for name in (LATE, LIGHT):  # nobody waits for a rank, or for light, of a job that has ended
+            stack.callback((folder / name).unlink, missing_ok=True)
+        judge = RecordJudge(
+            post,
+            partial(save_late, folder),
+            schedules=run.straggler_schedule is StragglerSchedule.ON,
+            save_light=partial(save_light, folder),
+        )
         stack.callback(judge.close)
         judge.begin()
         control = ControlSocket(folder / COORDINATOR, lambda request, reply: post(requests.receive, request, reply))
@@ -151,6 +159,15 @@ def open_coordinator(
         yield coordinator
         phases.stop()
         _end_permit(context, coordinator.state, healer, agreed_by or origin())
+
+
+def _keep_records(folder: Path, state: JobState) -> None:
+    """Save what is recorded of the collectives and the phases of a job."""
+    with suppress(OSError):
+        if (recorded := state.collectives.document())["steps"]:
+            save_collectives(folder, recorded)
+        if state.light is not None and (profiles := state.light.profiles.document()):
+            save_profiles(folder, profiles)
 
 
 def _end_permit(context: Context, state: JobState, healer: Healer, who: str) -> None:

@@ -39,6 +39,21 @@ class Boundary(NamedTuple):
     entered: str
 
 
+class Crossing(NamedTuple):
+    """How a rank came into a phase; times in seconds.
+
+    ``wait_s`` is from its need to the light, ``hidden_s`` the part of the change that asking ahead hid, ``window_s``
+    the time from its last transfer in the phase before to its need (``None``: not measured), and ``change_s`` how long
+    the devices took for the change.
+    """
+
+    mode: ChangeMode
+    wait_s: float
+    hidden_s: float = 0.0
+    window_s: float | None = None
+    change_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class ModeDecision:
     """The faster mode of a boundary. ``pays``: whether it is faster by more than the noise of the waits."""
@@ -98,16 +113,16 @@ class PhaseOrder:
     """The number of collectives before the present stretch."""
     _waited: dict[tuple[Boundary, ChangeMode], list[float]] = field(default_factory=dict)
     _decided: dict[Boundary, ModeDecision] = field(default_factory=dict)
-    _crossed: dict[Boundary, ChangeMode] = field(default_factory=dict)
+    _crossed: dict[Boundary, Crossing] = field(default_factory=dict)
     """The boundaries of the present step, and how each was crossed."""
     _waits: StepWaits = field(default_factory=StepWaits)
 
-    def enter(self, phase: str, started: int, wait_s: float, hidden_s: float, mode: ChangeMode) -> None:
-        """Note that a stretch begins after ``started`` collectives, and how long this rank waited for its light."""
+    def enter(self, phase: str, started: int, crossing: Crossing) -> None:
+        """Note that a stretch begins after ``started`` collectives, and how this rank came into its light."""
         self._close(started)
-        self._waits.add(wait_s, hidden_s)
+        self._waits.add(crossing.wait_s, crossing.hidden_s)
         if self._phase is not None and self._phase != phase:
-            self._cross(Boundary(len(self._seen), self._phase, phase), wait_s, mode)
+            self._cross(Boundary(len(self._seen), self._phase, phase), crossing)
         self._phase, self._began_at = phase, started
 
     def end_step(self, started: int) -> dict[str, Any]:
@@ -147,19 +162,22 @@ class PhaseOrder:
         if self._phase is not None and started > self._began_at:
             self._seen.append(Stretch(self._phase, started - self._began_at))
 
-    def _cross(self, boundary: Boundary, wait_s: float, mode: ChangeMode) -> None:
+    def _cross(self, boundary: Boundary, crossing: Crossing) -> None:
         if boundary.position >= MOST_BOUNDARIES:
             return
-        self._crossed[boundary] = mode
+        self._crossed[boundary] = crossing
         if FIRST_COMPARED <= self.steps < DECIDED:
-            self._waited.setdefault((boundary, mode), []).append(wait_s)
+            self._waited.setdefault((boundary, crossing.mode), []).append(crossing.wait_s)
 
     def _record(self) -> dict[str, Any]:
         waits = self._waits
         times = {"wait_s": waits.wait_s, "hidden_s": waits.hidden_s, "worst_s": waits.worst_s}
-        rows = [self._row(boundary, mode) for boundary, mode in self._crossed.items()]
+        rows = [self._row(boundary, crossing) for boundary, crossing in self._crossed.items()]
         return {"changes": waits.changes, **{name: round(s, 7) for name, s in times.items()}, "boundaries": rows}
 
-    def _row(self, boundary: Boundary, mode: ChangeMode) -> list[Any]:
+    def _row(self, boundary: Boundary, crossing: Crossing) -> list[Any]:
         decided = self._decided.get(boundary)
-        return [boundary.left, boundary.entered, mode.value, None if decided is None else decided.pays]
+        chosen = [crossing.mode.value, None if decided is None else decided.pays]
+        window_s = None if crossing.window_s is None else round(crossing.window_s, 7)
+        times = [round(crossing.wait_s, 7), window_s, round(crossing.change_s, 7)]
+        return [boundary.left, boundary.entered, *chosen, boundary.position, *times]

@@ -15,6 +15,8 @@ MOST_STEPS = 512
 """The number of steps that are kept."""
 MOST_ROWS = 32
 """The most boundaries of a rank that are counted, and the most that are shown."""
+_CHANGE = 7
+"""Where the row of a boundary has the time of the change."""
 
 
 @dataclass(slots=True)
@@ -22,7 +24,8 @@ class StepLight:
     """The changes of light in one training step; times in seconds, each that of the rank with the longest.
 
     ``wait_s`` is how long a rank waited for light in all, ``hidden_s`` how much of the changes asking ahead hid,
-    ``worst_s`` the longest single wait. ``modes`` counts changes of all ranks.
+    ``worst_s`` the longest single wait, ``change_s`` how long the changes took in all, and ``step_s`` the step.
+    ``modes`` counts changes of all ranks.
     """
 
     step: int
@@ -30,6 +33,8 @@ class StepLight:
     wait_s: float = 0.0
     hidden_s: float = 0.0
     worst_s: float = 0.0
+    change_s: float = 0.0
+    step_s: float = 0.0
     modes: Counter[str] = field(default_factory=Counter)
 
     def note(self, said: Mapping[str, Any]) -> None:
@@ -38,7 +43,10 @@ class StepLight:
         self.wait_s = max(self.wait_s, float(said["wait_s"]))
         self.hidden_s = max(self.hidden_s, float(said["hidden_s"]))
         self.worst_s = max(self.worst_s, float(said["worst_s"]))
-        self.modes.update(str(ChangeMode(row[2])) for row in said["boundaries"][:MOST_ROWS])
+        rows = said["boundaries"][:MOST_ROWS]
+        self.change_s = max(self.change_s, sum(float(row[_CHANGE]) for row in rows if len(row) > _CHANGE))
+        self.step_s = max(self.step_s, float(said.get("step_s", 0.0)))
+        self.modes.update(str(ChangeMode(row[2])) for row in rows)
 
     @property
     def mode(self) -> str | None:
@@ -47,7 +55,7 @@ class StepLight:
 
     def document(self) -> dict[str, Any]:
         """The step as data."""
-        times = {"wait_s": self.wait_s, "hidden_s": self.hidden_s, "worst_s": self.worst_s}
+        times = {name: getattr(self, name) for name in ("wait_s", "hidden_s", "worst_s", "change_s", "step_s")}
         return {"step": self.step, "changes": self.changes, **times, "modes": dict(self.modes)}
 
 
@@ -57,6 +65,7 @@ class PhaseRecord:
     def __init__(self) -> None:
         self._steps: deque[StepLight] = deque(maxlen=MOST_STEPS)
         self._boundaries: dict[tuple[str, str], tuple[str, bool | None]] = {}
+        self._waited_s = self._hidden_s = 0.0
 
     def note(self, step: int, said: Mapping[str, Any]) -> None:
         """Take the report of a rank on a step.
@@ -69,11 +78,19 @@ class PhaseRecord:
         found = next((each for each in reversed(self._steps) if each.step == step), None)
         if found is None:
             return  # forgotten, or repeated after a recovery
+        before = found.wait_s, found.hidden_s
         found.note(said)
-        for left, entered, mode, pays in said["boundaries"][:MOST_ROWS]:
+        self._waited_s += found.wait_s - before[0]
+        self._hidden_s += found.hidden_s - before[1]
+        for left, entered, mode, pays, *_ in said["boundaries"][:MOST_ROWS]:
             boundary = printable_line(str(left)), printable_line(str(entered))
             if len(self._boundaries) < MOST_ROWS or boundary in self._boundaries:
                 self._boundaries[boundary] = str(ChangeMode(mode)), None if pays is None else bool(pays)
+
+    def totals(self) -> dict[str, float]:
+        """The seconds that all steps have waited and hidden, and the longest wait in those that are kept."""
+        worst_s = max((each.worst_s for each in self._steps), default=0.0)
+        return {"wait_s": self._waited_s, "hidden_s": self._hidden_s, "worst_s": worst_s}
 
     def document(self, shown: int = 64) -> dict[str, Any]:
         """The last steps, the steps of each mode beside each other, and what was decided for each boundary.
@@ -115,6 +132,8 @@ def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:
     """The light of a job, from its status document, in a few lines: what has light, what it costs, what was chosen."""
     lit = ", ".join(f"{device} {phase or 'changes'}" for device, phase in light["lit"].items())
     changes = counted(light["changes"], "changes of light")
+    if light.get("plan") is not None:
+        changes += f" under {light['plan']}"
     failed = f", {light['failed_changes']} failed" if light["failed_changes"] else ""
     refused = sum(light["refused"].values())
     lines = [
@@ -127,7 +146,7 @@ def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:
         per_step = median(step["changes"] for step in steps)
         lines.append(
             f"{per_step:g} changes a step: {seconds_text(wait_s)} waiting for light and for other ranks, "
-            f"{seconds_text(hidden_s)} hidden (medians of {counted(len(steps), 'steps')}), "
+            f"{seconds_text(hidden_s)} hidden{_hidden_share(steps)} (medians of {counted(len(steps), 'steps')}), "
             f"worst wait {seconds_text(max(step['worst_s'] for step in steps))}"
         )
     chosen = [f"{each['left']} to {each['entered']} {_chosen(each)}" for each in light["boundaries"]]
@@ -140,6 +159,13 @@ def _proof_words(proofs: Mapping[str, Any]) -> str:
     shown = f"{proofs['proven_steps']} steps are proven, {steps} not yet"
     how = f"shown {proofs['by_traffic']} times by traffic, {proofs['by_proof']} times by a proof of light"
     return f"{shown}; {how}" + (f"; {counted(failed, 'proofs')} found wrong light" if failed else "")
+
+
+def _hidden_share(steps: Sequence[Mapping[str, Any]]) -> str:
+    """How much of the time of the changes asking ahead hid, in words; nothing if no change took any."""
+    change_s = sum(step.get("change_s", 0.0) for step in steps)
+    hidden_s = min(sum(step["hidden_s"] for step in steps), change_s)
+    return f", {hidden_s / change_s:.0%} of the changes" if change_s else ""
 
 
 def _chosen(boundary: Mapping[str, Any]) -> str:

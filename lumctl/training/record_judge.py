@@ -13,7 +13,7 @@ from typing import Any
 from lumctl.context.job_files import JUDGED_EVERY_S
 from lumctl.errors import UsageError
 from lumctl.training.collective_record import WORLD, RecordedCollectives
-from lumctl.training.coordinator import late_rank
+from lumctl.training.coordinator import late_rank, phase_light
 from lumctl.training.coordinator.state import JobState, Post
 from lumctl.training.stragglers import ADVISED_STEPS, GroupLateness, lateness_of, verdicts_of
 
@@ -25,12 +25,15 @@ class CollectiveReport:
     generation: int
     ordered: int | None
     recorded: RecordedCollectives
+    light: Mapping[str, Any] | None = None
+    """What changes of light have cost, for metrics; ``None`` for a job without phases."""
 
 
 class RecordJudge:
     """Judges the record of a job's collectives every ``every_s``, and saves who is late with ``save``.
 
-    With ``schedules`` it also posts which schedule the group should use.
+    With ``schedules`` it also posts which schedule the group should use. ``save_light`` saves what changes of light
+    cost.
     """
 
     def __init__(
@@ -40,7 +43,9 @@ class RecordJudge:
         *,
         schedules: bool,
         every_s: float = JUDGED_EVERY_S,
+        save_light: Callable[[Mapping[str, Any]], None] = lambda _light: None,
     ) -> None:
+        self._save_light = save_light
         self._post, self._save, self._every_s = post, save, every_s
         self._adviser = ScheduleAdviser() if schedules else None
         self._since: dict[tuple[str, str], float] = {}
@@ -66,8 +71,10 @@ class RecordJudge:
             report = self._reports.get()
             if report is None:
                 return
-            if (judged := self._judged(report)) is not None:
-                with suppress(OSError):  # health then knows nothing of the job
+            with suppress(OSError):  # health and metrics then know nothing of the job
+                if report.light is not None:
+                    self._save_light(report.light)
+                if (judged := self._judged(report)) is not None:
                     self._save(judged)
             if self._adviser is not None and (group := all_ranks(report)) is not None:
                 self._post(late_rank.use, self._adviser.wanted(group, report.ordered), report.generation)
@@ -134,4 +141,5 @@ def all_ranks(report: CollectiveReport) -> GroupLateness | None:
 
 
 def _report(state: JobState, put: Callable[[CollectiveReport], None]) -> None:
-    put(CollectiveReport(state.group.generation, late_rank.ordered(state), state.collectives.recorded()))
+    light = None if state.light is None else {"at": state.effects.now(), **phase_light.totals(state.light)}
+    put(CollectiveReport(state.group.generation, late_rank.ordered(state), state.collectives.recorded(), light))

@@ -247,6 +247,7 @@ LIGHT = {
     "refused": {},
     "steps": [
         {"step": step, "changes": 2, "wait_s": wait_s, "hidden_s": 0.004, "worst_s": wait_s, "modes": {}}
+        | {"change_s": 0.01, "step_s": 0.028}
         for step, wait_s in enumerate((0.008, 0.002, 0.004))
     ],
     "boundaries": [{"left": "pipeline", "entered": "gradients", "mode": "ahead", "pays": True}],
@@ -256,17 +257,18 @@ LIGHT = {
 def test_light_between_phases_is_a_strip_of_waits_and_what_was_hidden():
     assert light_text(LIGHT, MARKS, 100).plain.splitlines() == [
         "light between phases",
-        "  of each training step; █ is 8.0 ms",
-        "  waiting   █▃▅",
-        "  hidden    ▅▅▅",
+        "  of each training step; █ is the longest",
+        "  computing ▆█▇ 26 ms",
+        "  waiting   █▃▅ 8.0 ms",
+        "  changing  ███ 10 ms",
         "  rail0 pipeline; 8 changes of light, 1 failed",
         (
-            "  2 changes a step: 4.0 ms waiting for light and for other ranks, 4.0 ms hidden (medians of 3 steps), "
-            "worst wait 8.0 ms"
+            "  2 changes a step: 4.0 ms waiting for light and for other ranks, 4.0 ms hidden, 40% of the changes "
+            "(medians of 3 steps), worst wait 8.0 ms"
         ),
         "  pipeline to gradients ahead",
     ]
-    assert light_text(LIGHT, MARKS, 14).plain.splitlines()[2] == "  waiting   ▅█"
+    assert light_text(LIGHT, MARKS, 23).plain.splitlines()[3] == "  waiting   ▅█ 4.0 ms"
 
 
 def test_nothing_is_shown_of_the_light_of_a_job_without_phases():

@@ -10,6 +10,7 @@ from lumctl.context.phase_log import CHANGES, ENTRY_EVERY_S
 from lumctl.training.phase_control import PhaseControl, ProofManner
 from lumctl.training.phase_evidence import PhaseEvidence
 from lumctl.training.phase_permission import PhasePermit
+from lumctl.training.phase_profile import PhaseProfiles
 from lumctl.training.phase_record import PhaseRecord
 
 
@@ -36,6 +37,8 @@ class ChangingLight:
     """The light of a job with phases."""
 
     effects: PhaseEffects
+    profiles: PhaseProfiles
+    """The windows between the phases, under each permit."""
     permit: PhasePermit | None = None
     """The permit of the group; ``None`` until one is found that fits."""
     control: PhaseControl | None = None

@@ -193,6 +193,8 @@ def stepped(state: JobState, worker: JobWorker, said: Mapping[str, Any] | None) 
     if light is None or said is None:
         return
     light.record.note(worker.done, said)
+    if light.permit is not None and worker.seat is not None:
+        light.profiles.note(light.permit.plan, worker.seat, said)
     if light.evidence is not None and worker.seat is not None:
         light.evidence.stepped(worker.seat, worker.done, said["traffic"], state.effects.now())
 
@@ -285,7 +287,7 @@ def document(light: ChangingLight) -> dict[str, Any]:
     control = light.control
     lit = {device: rail.lit for rail in (control.rails if control is not None else ()) for device in rail.rail.devices}
     counts = {"changes": light.changes, "failed_changes": light.failed_changes, "refused": dict(light.refused)}
-    return {"lit": lit, **counts, **_proofs(light), **light.record.document()}
+    return {"lit": lit, "plan": light.profiles.plan, **counts, **_proofs(light), **light.record.document()}
 
 
 def _proofs(light: ChangingLight) -> dict[str, Any]:
@@ -294,6 +296,11 @@ def _proofs(light: ChangingLight) -> dict[str, Any]:
         return {"proofs": None}
     counts = {"by_traffic": evidence.by_traffic, "by_proof": evidence.by_proof, "failed": light.failed_proofs}
     return {"proofs": {**counts, "proven_steps": evidence.proven, "provisional_steps": evidence.provisional}}
+
+
+def totals(light: ChangingLight) -> dict[str, float]:
+    """What the changes of a job have cost in all, for metrics."""
+    return {"changes": light.changes, "failed_changes": light.failed_changes, **light.record.totals()}
 
 
 def _change(state: JobState, rail: int, phase: str, number: int) -> None:

@@ -17,6 +17,8 @@ def receive(state: JobState, request: Message, answer: Reply) -> None:
             answer(document(state))
         case "collectives":
             answer(state.collectives.document())
+        case "profiles":
+            answer(state.light.profiles.document() if state.light is not None else {})
         case "schedule":
             late_rank.asked(state, request, answer)
         case "pause":

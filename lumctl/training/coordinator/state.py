@@ -15,6 +15,7 @@ from lumctl.training.collective_record import CollectiveRecord
 from lumctl.training.coordinator.changing_light import ChangingLight, PhaseEffects
 from lumctl.training.coordinator.host_lines import HostLines, Retries, StorePlacement
 from lumctl.training.coordinator.workers import JobWorker, JobWorkers, ResumePoint
+from lumctl.training.phase_profile import PhaseProfiles, phases_digest
 from lumctl.training.protocol import Reply
 
 P = ParamSpec("P")
@@ -324,7 +325,8 @@ class JobState:
     def __post_init__(self) -> None:
         effects = self.effects
         self.lines = HostLines(effects.open)
-        self.light = ChangingLight(effects.phases) if effects.phases is not None else None
+        profiles = PhaseProfiles(phases_digest(self.job))
+        self.light = ChangingLight(effects.phases, profiles) if effects.phases is not None else None
         self.store_placement = StorePlacement(effects.placement, effects.ready_on, effects.say, effects.now)
         self.placement = list(self.store_placement.placed)
         self.placement_changed()

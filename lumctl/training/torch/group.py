@@ -251,7 +251,11 @@ class ProcessGroup:
     def end_step(self) -> dict[str, Any] | None:
         """End a training step; return the record of its phases, ``None`` for a job without."""
         attempt = self._attempt
-        return None if attempt is None or attempt.light is None else attempt.light.end_step()
+        if attempt is None or attempt.light is None:
+            return None
+        # Waits for NCCL only make its stream wait.
+        blocked = {"blocked_s": round(attempt.waits.blocked_s(), 7)} if self._backend == "gloo" else {}
+        return {**attempt.light.end_step(), **blocked}
 
     @contextlib.contextmanager
     def _forming(self, attempt: _Attempt) -> Iterator[None]:

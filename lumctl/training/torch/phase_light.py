@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import torch.distributed as dist
 
 from lumctl.training.phase_model import ChangeMode
-from lumctl.training.phase_order import PhaseOrder
+from lumctl.training.phase_order import Crossing, PhaseOrder
 from lumctl.training.phase_traffic import TrafficCount, TransferPart
 from lumctl.training.protocol import DARK, LIT, NO_PHASE, Message, printable_line
 from lumctl.training.torch.waits import given_up
@@ -75,6 +75,7 @@ class WorkerPhase:
         self._ahead = ""
         self._order = PhaseOrder()
         self._traffic = TrafficCount()
+        self._step_began: float | None = None
         self._change = threading.Condition()
         """Guards what follows; never held for long, as the thread that listens to the agent takes it."""
         self._number = 0
@@ -172,7 +173,10 @@ class WorkerPhase:
     def end_step(self) -> dict[str, Any]:
         """End a training step; return its record, as the field ``phases`` of ``stepped``."""
         with self._starting:
-            found = self._order.end_step(self._started)
+            found, now = self._order.end_step(self._started), self._clock()
+            if self._step_began is not None:
+                found["step_s"] = round(now - self._step_began, 7)
+            self._step_began = now
             if self._held is not None:
                 self._plan()
                 self._traffic.close(self._held, self._number, all_ended=all(w.is_completed() for w in self._under_way))
@@ -184,6 +188,8 @@ class WorkerPhase:
         needed_at = self._clock()
         ahead = self._asked == phase
         gained_s = needed_at - self._asked_at if ahead else 0.0
+        # Where it was to ask ahead, but needs the phase before it could ask, there was no time between the two.
+        missed = (self._started, phase) == (self._ahead_at, self._ahead)
         self._request(phase)
         with self._change:
             self._change.wait_for(lambda: self._given_up or self._is_lit or self._dark is not None)
@@ -195,7 +201,9 @@ class WorkerPhase:
             self._held = phase
             hidden_s = min(gained_s, self._change_s)
         mode = ChangeMode.AHEAD if ahead else ChangeMode.ON_DEMAND
-        self._order.enter(phase, self._started, self._clock() - needed_at, hidden_s, mode)
+        window_s = gained_s if ahead or missed else None
+        crossing = Crossing(mode, self._clock() - needed_at, hidden_s, window_s, self._change_s)
+        self._order.enter(phase, self._started, crossing)
         self._plan()
 
     def _plan(self) -> None:

@@ -6,6 +6,7 @@ helper threads wait for gloo. The script waits for the helper threads, and can b
 """
 
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ class Waits:
     def __init__(self) -> None:
         self._waiting: set[Outcome] = set()
         self._left = False
+        self._blocked_s = 0.0
         self._change = threading.Condition()
 
     def wait(self, native: Native) -> Any:
@@ -45,16 +47,24 @@ class Waits:
             if self._left:
                 raise given_up()
             self._waiting.add(outcome)
+        began = time.monotonic()
         try:
             _helper().put((native, outcome))
             found, error = outcome.get()
         finally:
             with self._change:
                 self._waiting.discard(outcome)
+                self._blocked_s += time.monotonic() - began
                 self._change.notify_all()
         if error is not None:
             raise error
         return found
+
+    def blocked_s(self) -> float:
+        """How long threads have waited since the last call, in seconds."""
+        with self._change:
+            found, self._blocked_s = self._blocked_s, 0.0
+            return found
 
     def leave(self, within_s: float) -> None:
         """Release waits that do not end within ``within_s``, and all later ones, with an error."""

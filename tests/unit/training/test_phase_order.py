@@ -3,7 +3,7 @@
 import pytest
 
 from lumctl.training.phase_model import ChangeMode
-from lumctl.training.phase_order import DECIDED, FIRST_COMPARED, MOST_BOUNDARIES, PhaseOrder, faster
+from lumctl.training.phase_order import DECIDED, FIRST_COMPARED, MOST_BOUNDARIES, Crossing, PhaseOrder, faster
 
 STEP = [("pipeline", 4), ("gradients", 2)]
 ON_DEMAND, AHEAD = ChangeMode.ON_DEMAND, ChangeMode.AHEAD
@@ -16,6 +16,7 @@ class Rank:
         self.order, self.started, self.held = PhaseOrder(), 0, None
         self._wait_s = wait_s or {ON_DEMAND: 0.01, AHEAD: 0.001}
         self.requests, self._asked = [], None
+        self.window_s = None
 
     def step(self, stretches=STEP):
         self.requests = []
@@ -28,7 +29,7 @@ class Rank:
         if phase != self.held:
             mode = AHEAD if self._asked == phase else ON_DEMAND
             hidden = 0.009 if mode is AHEAD else 0.0
-            self.order.enter(phase, self.started, self._wait_s[mode], hidden, mode)
+            self.order.enter(phase, self.started, Crossing(mode, self._wait_s[mode], hidden, self.window_s, 0.01))
             self.held, self._asked = phase, None
         self.started += 1
         if (found := self.order.next_request) is not None and found[0] == self.started:
@@ -37,19 +38,19 @@ class Rank:
 
 
 def modes(record):
-    return [(left, entered, mode) for left, entered, mode, _ in record["boundaries"]]
+    return [tuple(row[:3]) for row in record["boundaries"]]
 
 
 def test_a_rank_compares_both_modes_and_then_keeps_the_faster():
     rank = Rank()
     records = [rank.step() for _ in range(DECIDED + 3)]
-    assert records[0]["boundaries"] == [["pipeline", "gradients", "on-demand", None]]
+    assert records[0]["boundaries"] == [["pipeline", "gradients", "on-demand", None, 1, 0.01, None, 0.01]]
     assert modes(records[FIRST_COMPARED]) == [
         ("gradients", "pipeline", "on-demand"),
         ("pipeline", "gradients", "on-demand"),
     ]
     assert rank.requests == ["gradients", "pipeline"]
-    assert records[-1]["boundaries"][1] == ["pipeline", "gradients", "ahead", True]
+    assert records[-1]["boundaries"][1][:4] == ["pipeline", "gradients", "ahead", True]
     assert (records[-1]["changes"], records[-1]["worst_s"]) == (2, 0.001)
 
 
@@ -57,7 +58,7 @@ def test_where_asking_ahead_gains_nothing_a_rank_asks_on_demand_and_says_that_ne
     rank = Rank({ON_DEMAND: 0.01, AHEAD: 0.01})
     records = [rank.step() for _ in range(DECIDED + 2)]
     assert rank.requests == []
-    assert records[-1]["boundaries"][-1] == ["pipeline", "gradients", "on-demand", False]
+    assert records[-1]["boundaries"][-1][:4] == ["pipeline", "gradients", "on-demand", False]
 
 
 @pytest.mark.parametrize(

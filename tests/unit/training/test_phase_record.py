@@ -28,8 +28,28 @@ def test_a_step_has_the_longest_wait_of_its_ranks_and_the_last_one_is_not_comple
         "wait_s": 0.05,
         "hidden_s": 0.002,
         "worst_s": 0.025,
+        "change_s": 0.0,
+        "step_s": 0.0,
         "modes": {"on-demand": 3},
     }
+
+
+def timed(rank_wait_s, change_s, step_s=0.1, **more):
+    """What a rank with a clock says of a step with one boundary."""
+    rows = [["pipeline", "gradients", "ahead", True, 1, rank_wait_s, 0.02, change_s]]
+    return {**said(rank_wait_s, **more), "boundaries": rows, "step_s": step_s}
+
+
+def test_totals_are_those_of_the_longest_rank_of_each_step():
+    record = PhaseRecord()
+    for step in (1, 2):
+        for wait_s, hidden_s in ((0.02, 0.01), (0.05, 0.004), (0.01, 0.0)):
+            record.note(step, timed(wait_s, 0.02, step_s=wait_s + 0.1, hidden_s=hidden_s))
+    assert record.totals() == pytest.approx({"wait_s": 0.1, "hidden_s": 0.02, "worst_s": 0.025})
+    (step,) = record.document()["steps"]
+    assert (step["step_s"], step["change_s"]) == pytest.approx((0.15, 0.02))
+    assert "10 ms hidden, 50% of the changes" in light_words(light(record))[1]
+    assert "5 changes of light under plan-1" in light_words(light(record, plan="plan-1"))[0]
 
 
 def test_the_modes_stand_beside_each_other_and_a_mixed_step_belongs_to_none():

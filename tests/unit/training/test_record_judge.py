@@ -7,16 +7,19 @@ from types import SimpleNamespace
 import pytest
 from drawn_arrivals import COLLECTIVE_S, drawn_steps
 
+from lumctl.context.job_files import LIGHT_TOTALS
 from lumctl.inventory.job_run import StragglerSchedule
 from lumctl.training.collective_record import CollectiveRecord
 from lumctl.training.coordinator import late_rank
 from lumctl.training.coordinator.state import JobStage
+from lumctl.training.phase_record import PhaseRecord
 from lumctl.training.record_judge import RecordJudge
 
 RANKS, LATE = 8, 5
 GAP_S = 0.47 * COLLECTIVE_S
 """About the best one for eight ranks: as long as the reduce-scatter of the others."""
 WITHIN_S = 30.0
+NOW = 2000.0
 
 
 class Posted:
@@ -36,7 +39,8 @@ class Posted:
             ordered_schedule=(0, None),
             job=SimpleNamespace(name="train"),
             run=SimpleNamespace(straggler_schedule=setting),
-            effects=SimpleNamespace(ask=self._ask, say=[].append),
+            effects=SimpleNamespace(ask=self._ask, say=[].append, now=lambda: NOW),
+            light=None,
             collectives=CollectiveRecord(),
         )
         self.record(GAP_S)
@@ -145,6 +149,21 @@ def test_nothing_is_saved_of_a_group_that_has_done_too_few_steps(posted):
     posted.some_turns()
     judge.close()
     assert found.documents == []
+
+
+def test_what_changes_of_light_cost_is_saved_for_metrics_even_if_nobody_can_be_late(posted):
+    record = PhaseRecord()
+    record.note(1, {"changes": 2, "wait_s": 0.5, "hidden_s": 0.25, "worst_s": 0.5, "boundaries": []})
+    posted.state.light = SimpleNamespace(changes=3, failed_changes=1, record=record)
+    posted.record(GAP_S, generation=2)
+    found = Saved()
+    judge = RecordJudge(posted.post, [].append, schedules=False, every_s=0.001, save_light=found)
+    judge.begin()
+    document = found.next()
+    judge.close()
+    totals = {"changes": 3, "failed_changes": 1, "wait_s": 0.5, "hidden_s": 0.25, "worst_s": 0.5}
+    assert document == {"at": NOW, **totals}
+    assert set(LIGHT_TOTALS) == set(totals)
 
 
 def test_a_disk_that_is_full_does_not_end_the_judge(posted):

@@ -219,7 +219,7 @@ def test_an_early_request_is_dropped_if_the_phase_is_used_again_first(worker):
     assert Starting(worker, "gradients").end() is None
     record = worker.light.end_step()
     assert record["changes"] == 2
-    assert record["boundaries"] == [["pipeline", "gradients", "on-demand", None]]
+    assert [row[:5] for row in record["boundaries"]] == [["pipeline", "gradients", "on-demand", None, 1]]
 
 
 def test_a_phase_is_asked_for_ahead_when_the_last_transfer_of_the_one_before_has_ended(worker):
@@ -239,7 +239,9 @@ def test_a_phase_is_asked_for_ahead_when_the_last_transfer_of_the_one_before_has
     for _ in range(FIRST_COMPARED + COMPARED):
         record = step(ahead=False)
     assert [row[2] for row in record["boundaries"]] == ["on-demand", "on-demand"]
+    assert [row[6:] for row in record["boundaries"]] == [[None, 0.5]] * 2, "a window is measured only ahead"
     worker.light.want("pipeline")  # the first boundary is still on demand
     record = step(ahead=True)
     assert [row[2] for row in record["boundaries"]] == ["ahead", "ahead"]
     assert record["hidden_s"] > 0
+    assert all(0 < window_s < record["step_s"] for *_, window_s, _ in record["boundaries"])
