@@ -40,14 +40,16 @@ _QUERIES = {
     "PLAN": """SELECT id, body ->> '$.title' FROM plans WHERE rack = :rack
         AND (NOT :unapplied OR digest NOT IN (SELECT plan_digest FROM runs WHERE rack = :rack))
         AND (NOT :slice OR body ->> '$.kind' = 'slice')
+        AND (NOT :phases OR body ->> '$.phases' IS NOT NULL)
         ORDER BY created_at DESC LIMIT :most""",
 }
 """Ids of stored runs and plans, newest first, with their titles; only those for which the conditions hold."""
-_CONDITIONS = ("unfinished", "reversible", "unapplied", "slice")
+_CONDITIONS = ("unfinished", "reversible", "unapplied", "slice", "phases")
 _FITTING: dict[tuple[str, ...], set[str]] = {
     ("swap", "apply"): {"unapplied"},
     ("swap", "approve"): {"unapplied"},
     ("slice", "apply"): {"unapplied", "slice"},
+    ("job", "phases"): {"phases"},
     ("swap", "rollback"): {"reversible"},
     ("slice", "rollback"): {"reversible"},
     ("swap", "resume"): {"unfinished"},

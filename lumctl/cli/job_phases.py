@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lumctl.cli.invocation import Invocation
+from lumctl.cli.job_profile import show_profile
 from lumctl.cli.job_state import ASK_WITHIN_S, JobArgument, asked, find_job
 from lumctl.cli.output import OutputColumn, OutputFormat
 from lumctl.cli.verbs import aimed, verb
@@ -55,6 +56,9 @@ def phases(
     check: Annotated[
         bool, typer.Option("--check", help="Check that the ranks pass through the phases in this order; see below.")
     ] = False,
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="PLAN", help="Show the windows between phases; see below.")
+    ] = None,
 ) -> None:
     """Show the phases of a job's training step: their circuits, what changes between any two, and which are possible.
 
@@ -70,6 +74,9 @@ def phases(
     --check compares the order with the changes that the ranks of the running job, or of its last run, made in their
     training steps. Exit code 4 means that they differ.
 
+    --profile shows what the ranks measured while PLAN permitted the changes, and what a step costs in both modes by the
+    model. ``lumctl job status`` names the plan; a run that applied it may be named instead.
+
     ``-o wide`` also lists the circuits of each phase; ``-o name`` prints the phases.
     """
     from lumctl.context import Context
@@ -83,6 +90,9 @@ def phases(
         )
     if check:
         _check(cx, written)
+        return
+    if profile is not None:
+        show_profile(cx, written, profile)
         return
     if cx.out.format is OutputFormat.NAME and light is None:
         cx.out.names([each.name for each in written.phases])

@@ -41,6 +41,11 @@ def status(environment):
     return json.loads(demo.lumctl(environment, "job", "status", "train", "-o", "json"))
 
 
+def profile_of(environment, plan):
+    shown = demo.lumctl(environment, "job", "phases", "train", "--profile", plan, "-o", "json")
+    return json.loads(shown)["profile"]
+
+
 def steps_done(folder):
     path = folder / "light"
     return len(path.read_text().splitlines()) if path.exists() else 0
@@ -66,9 +71,19 @@ def test_a_rank_and_lumctl_are_killed_in_a_step_and_no_loss_differs(folder, refe
             assert second.wait(WITHIN_S) == 0, second.stderr.read()
         ended = status(environment)
         assert "the ranks pass through the phases" in demo.lumctl(environment, "job", "phases", "train", "--check")
+        profile = profile_of(environment, ended["light"]["plan"])
     assert demo.losses(folder / "light") == reference
     assert (ended["state"], ended["done"]) == ("ended", STEPS)
     assert ended["generation"] == 3
+    assert {(row["left"], row["rank"]) for row in profile["boundaries"]} >= {
+        (phase, rank) for phase in ("pipeline", "gradients") for rank in range(demo.RANKS)
+    }
+    for row in profile["boundaries"]:
+        assert row["change_s"]["median"] >= 0, row
+        assert row["window_s"] is None or row["window_s"]["median"] < profile["model"]["measured_s"], row
+    modes = profile["model"]["modes"]
+    assert 0 < modes["ahead"]["stall_s"] <= modes["on-demand"]["stall_s"]
+    assert 0 < modes["on-demand"]["utilisation"] < 1
     light = ended["light"]
     assert light["lit"] == {}
     assert light["failed_changes"] == 0

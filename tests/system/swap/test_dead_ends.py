@@ -771,6 +771,7 @@ ELSEWHERE = {
         "change/phase_cells.py",
         "may change between its phases",
     ): "it needs a job that runs over phases: see tests/system/jobs/test_phase_permission.py",
+    ("cli/job_profile.py", ""): "its hints are followed in tests/unit/cli/test_job_profile.py",
     ("cli/job_phases.py", ""): "its commands are typed in tests/system/jobs/test_job_phases.py",
     ("cli/job_state.py", ""): JOBS,
     ("cli/job_stragglers.py", ""): JOBS,

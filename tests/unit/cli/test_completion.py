@@ -128,6 +128,11 @@ def test_runs_and_plans_come_from_the_store_of_the_target(tmp_path):
     database.close()
     assert words("--target sim swap apply plan-") == [applied]
     assert words("--target sim slice apply plan-") == []
+    assert words("--target sim job phases train --profile plan-") == []
+    with sqlite3.connect(place) as database:
+        database.execute("UPDATE plans SET body = json_set(body, '$.phases', json_array())")
+    database.close()
+    assert words("--target sim job phases train --profile plan-") == [applied]
     assert words("--target sim swap abort ") == ["swap-0002"]
     assert "swap-0002" in words("--target sim swap rollback ")
 
