@@ -8,10 +8,21 @@ import math
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from lumctl.daemon.metrics.hardware import FreshReadings, accelerators, devices, events, gauge, links, nvlinks, ports
+from lumctl.context.job_files import light_totals
+from lumctl.daemon.metrics.hardware import (
+    FreshReadings,
+    accelerators,
+    counter,
+    devices,
+    events,
+    gauge,
+    links,
+    nvlinks,
+    ports,
+)
 from lumctl.fleet.readings import ProbeStatus
 from lumctl.health.observation import Observation, counted_states, standing_incidents
 from lumctl.health.states import HARMLESS, State
@@ -214,6 +225,26 @@ def slices(look: Observation) -> Iterator[Metric]:
         yield from (free, largest, index, ports, fibres)
 
 
+def phased_jobs(look: Observation, now: float) -> Iterator[Metric]:
+    """What changes of light between phases cost each job that lumctl runs on this machine."""
+    waited = "Time that the rank with the longest wait waited for light and for other ranks, over all training steps."
+    hidden = "Time of changes that asking ahead hid, over all training steps."
+    worst = "The longest wait for light in the last training steps."
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {
+        "changes": counter("job_light_changes", "Changes of light between the phases of a job.", ["job"]),
+        "failed_changes": counter("job_light_failed_changes", "Changes of light of a job that failed.", ["job"]),
+        "wait_s": counter("job_light_wait_seconds", waited, ["job"]),
+        "hidden_s": counter("job_light_hidden_seconds", hidden, ["job"]),
+        "worst_s": gauge("job_light_worst_wait_seconds", worst, ["job"]),
+    }
+    found = light_totals(look.inventory, look.target, now)
+    for job, totals in found.items():
+        for name, family in families.items():
+            family.add_metric([look.target, job], totals[name])
+    if found:
+        yield from families.values()
+
+
 def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metric]:
     """All metrics of an observation. ``ages``: include the ages of readings, which become wrong in a file."""
     readable = FreshReadings(look, now)
@@ -229,6 +260,7 @@ def look_metrics(look: Observation, *, now: float, ages: bool) -> Iterator[Metri
     yield from circuits(look)
     yield from slices(look)
     yield from spares(look)
+    yield from phased_jobs(look, now)
 
 
 def metrics_text(look: Observation) -> str:

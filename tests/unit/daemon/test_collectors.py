@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lumctl.context.job_files import LIGHT, job_folder, save_light
 from lumctl.daemon.metrics.collectors import metrics_text
 from lumctl.devices.types import Alarm, DeviceReading, OpticsReading
 from lumctl.fleet.readings import (
@@ -22,6 +23,7 @@ from lumctl.fleet.readings import (
 )
 from lumctl.health.acknowledgements import Acknowledgement, MaintenanceWindow
 from lumctl.health.states import State
+from lumctl.inventory.load import example, load_inventory
 
 NOW = 1_800_000_000.0
 HOST, GPU = "s1", "s1-gpu0"
@@ -221,3 +223,36 @@ def test_a_device_that_said_nothing_of_late_has_no_alarms_in_the_metrics(seen, m
     device = seen.inventory.light_devices[0].id
     said = replace(DeviceReading(seen.now, None, seen.now, alarms=()), **fields)
     assert metrics("device_alarms", "id", look=seen.look(devices={device: said})) == {}
+
+
+@pytest.fixture
+def lit_job(seen, tmp_path, monkeypatch):
+    """A look at a rack whose job changes its light, and the job's folder."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    look = seen.look()
+    phased = load_inventory(example("rails")).jobs["train"]
+    look = replace(look, inventory=replace(look.inventory, jobs={**look.inventory.jobs, "train": phased}))
+    folder = job_folder(look.inventory.path, look.target, "train")
+    folder.mkdir(parents=True)
+    return look, folder
+
+
+def test_a_job_that_changes_light_has_its_counts_while_it_runs(lit_job, metrics):
+    look, folder = lit_job
+    totals = {"changes": 40, "failed_changes": 1, "wait_s": 0.5, "hidden_s": 0.25, "worst_s": 0.02}
+    assert metrics("job_light_changes_total", "job", look=look) == {}
+    save_light(folder, {"at": look.at - 10, **totals})
+    assert metrics("job_light_changes_total", "job", look=look) == {("train",): 40}
+    assert metrics("job_light_failed_changes_total", "job", look=look) == {("train",): 1}
+    assert metrics("job_light_wait_seconds_total", "job", look=look) == {("train",): 0.5}
+    assert metrics("job_light_hidden_seconds_total", "job", look=look) == {("train",): 0.25}
+    assert metrics("job_light_worst_wait_seconds", "job", look=look) == {("train",): 0.02}
+
+
+@pytest.mark.parametrize("saved", [{"at": 0.0}, {"at": "soon"}, {"at": NOW, "changes": 1}, {}])
+def test_what_is_old_or_damaged_says_nothing_of_a_job(lit_job, metrics, saved):
+    look, folder = lit_job
+    save_light(folder, {"changes": 4, "failed_changes": 0, "wait_s": 0.5, "hidden_s": 0.2, **saved})
+    assert metrics("job_light_changes_total", "job", look=look) == {}
+    (folder / LIGHT).write_text("[")
+    assert metrics("job_light_changes_total", "job", look=look) == {}
