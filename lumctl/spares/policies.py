@@ -1,7 +1,9 @@
 """The sharing policies that come with lumctl: in which order waiting demands are served, and with which spares."""
 
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from math import inf
+from operator import attrgetter
 from random import Random
 from typing import Any
 
@@ -53,23 +55,26 @@ def scarce(asked: SharingQuestion) -> Answer:
     waits for each spare. Within a group, the oldest demand comes first. The method is that of Venn (arXiv 2312.08298).
     """
     groups: dict[frozenset[str], list[Demand]] = {}
-    for demand in asked.demands:
-        groups.setdefault(demand.classes, []).append(demand)
-    waiting = {group: sum(len(demand.usable) for demand in of_it) for group, of_it in groups.items()}
+    waiting: dict[frozenset[str], int] = {}
+    # Most neighbours can use the same classes, and to unite these takes longer than to compare them.
+    for _, neighbours in groupby(asked.demands, attrgetter("able")):
+        alike = list(neighbours)
+        group = alike[0].classes
+        groups.setdefault(group, []).extend(alike)
+        waiting[group] = waiting.get(group, 0) + sum([len(demand.usable) for demand in alike])
     prefer = tightest_first(asked)
     left: dict[str, list[str]] = {}
     for spare in sorted(asked.spares, key=prefer):
         left.setdefault(asked.spares[spare].accelerator_class, []).append(spare)
     free = {name: len(spares) for name, spares in left.items()}
     order = sorted(groups, key=lambda group: (sum(free.get(name, 0) for name in group), len(group), sorted(group)))
-    share = _shares(order, free, waiting)
     answer: dict[str, tuple[str, ...]] = {}
-    for group in order:
-        mine = [spare for name, count in share[group].items() for spare in left[name][:count]]
+    for group, share in _shares(order, free, waiting).items():
+        mine = [spare for name, count in share.items() for spare in left[name][:count]]
         found = serve(groups[group], mine, prefer)
         answer |= found
         taken = {spare for spares in found.values() for spare in spares}
-        for name in share[group]:
+        for name in share:
             left[name] = [spare for spare in left[name] if spare not in taken]
     # No spare stays idle because the group that has it cannot use it now.
     unused = [spare for spares in left.values() for spare in spares]
@@ -90,14 +95,17 @@ def _shares(
     for at, group in enumerate(order):
         for scarcer in order[:at]:
             for name in sorted(group & scarcer):
-                # More of the larger group waits for each of its spares, even after it gets this one.
-                while share[scarcer].get(name) and (
-                    waiting[group] * (total[scarcer] - 1) > waiting[scarcer] * (total[group] + 1)
+                moved, most = 0, share[scarcer].get(name, 0)
+                # More of the larger group waits for each of its spares, even after it gets one more.
+                while moved < most and (
+                    waiting[group] * (total[scarcer] - moved - 1) > waiting[scarcer] * (total[group] + moved + 1)
                 ):
-                    share[scarcer][name] -= 1
-                    share[group][name] = share[group].get(name, 0) + 1
-                    total[scarcer] -= 1
-                    total[group] += 1
+                    moved += 1
+                if moved:
+                    share[scarcer][name] -= moved
+                    share[group][name] = share[group].get(name, 0) + moved
+                    total[scarcer] -= moved
+                    total[group] += moved
     return share
 
 

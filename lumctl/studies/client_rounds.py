@@ -11,6 +11,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from random import Random
 from statistics import fmean
 
@@ -131,6 +132,7 @@ class _Rounds:
 
     def __init__(self, jobs: Sequence[RoundJob], clients: Sequence[PoolClient], setting: RoundsSetting) -> None:
         self._all_jobs, self._clients, self._setting = jobs, clients, setting
+        self._by_chance = setting.choice is ClientChoice.CHANCE
         self._rng = Random(setting.seed)  # noqa: S311 - a seed repeats a run
         self._parts = setting.parts or jobs
         self._all = self._shuffled()
@@ -212,20 +214,21 @@ class _Rounds:
         back = self._back
         while back and back[0][0] <= at:
             then, number, worked_for, attempt = heapq.heappop(back)
-            self._wait(then, number)
+            if not self._by_chance or self._draws_job(then, number):
+                self._idle[self._lane[number] or ""].append((then, number))
             if worked_for is not None and worked_for.attempt == attempt:
                 worked_for.results += 1
                 if worked_for.results >= worked_for.job.needs and not worked_for.open:
                     self._end_round(worked_for, then)
 
-    def _wait(self, at: float, number: int) -> None:
-        if self._setting.choice is ClientChoice.CHANCE:
-            drawn = self._rng.randrange(len(self._parts))
-            if self._parts[drawn].tier > self._clients[number].tier:
-                heapq.heappush(self._back, (at + AWAY_S, number, None, 0))
-                return
-            self._lane[number] = f"part-{drawn}"
-        self._idle[self._lane[number] or ""].append((at, number))
+    def _draws_job(self, at: float, number: int) -> bool:
+        """Whether the job that a client draws can use it; otherwise it goes away."""
+        drawn = self._rng.randrange(len(self._parts))
+        if self._parts[drawn].tier > self._clients[number].tier:
+            heapq.heappush(self._back, (at + AWAY_S, number, None, 0))
+            return False
+        self._lane[number] = f"part-{drawn}"
+        return True
 
     def _end_round(self, each: _OpenRound, at: float) -> None:
         each.rounds_left -= 1
@@ -276,13 +279,10 @@ class _Rounds:
     def _batch(self) -> list[tuple[float, int]]:
         """The next clients that a job could use, those first that have waited longest, with since when."""
         wanted = {lane for each in self._jobs if each.open for lane in each.lanes}
-        lanes = [idle for lane, idle in self._idle.items() if idle and lane in wanted]
-        found: list[tuple[float, int]] = []
-        while lanes and len(found) < BATCH:
-            lane = min(lanes)  # by the first client of each, for no two are alike
-            found.append(lane.popleft())
-            if not lane:
-                lanes.remove(lane)
+        first = [islice(idle, BATCH) for lane, idle in self._idle.items() if lane in wanted]
+        found = sorted(chain.from_iterable(first))[:BATCH]
+        for _, number in found:
+            self._idle[self._lane[number] or ""].popleft()  # it is the first of its lane, which is in order
         return found
 
     def _answer(self, at: float, batch: Sequence[int]) -> dict[int, _OpenRound]:

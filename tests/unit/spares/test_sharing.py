@@ -78,7 +78,7 @@ def test_demands_that_share_a_row_are_served_as_one_after_the_other(prefer, aske
     for each in asked.demands:
         rows = [[spare for spare in row if spare in left] for row in each.usable]
         rows = rows if key is None else [sorted(row, key=key) for row in rows]
-        found = serve([replace(each, usable=tuple(map(tuple, rows)))], left)
+        found = serve([each._replace(usable=tuple(map(tuple, rows)))], left)
         assert not found or each.size > 1 or found == {each.id: (rows[0][0],)}
         expected |= found
         left -= {spare for spares in found.values() for spare in spares}
