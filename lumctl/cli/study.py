@@ -241,7 +241,7 @@ def compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A folder that study run --out wrote.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another one, of the same study.")],
 ) -> None:
-    """Compare the results of two runs of a study: claims, settings, versions, and how many rows differ."""
+    """Compare the results of two runs of a study: claims, settings, inputs, versions, and how many rows differ."""
     from lumctl.studies.folder import compared
 
     document = compared(a, b)

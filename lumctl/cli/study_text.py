@@ -165,7 +165,7 @@ def print_comparison(cx: Invocation, document: "Mapping[str, Any]") -> None:
         }
         rows.append({**sides, "id": each["id"], "published": f"{each['published']:g} {each['unit']}"})
     cx.out.table(_COMPARED, rows)
-    for each in (*document["settings"], *document["versions"]):
+    for each in (*document["settings"], *document["inputs"], *document["versions"]):
         cx.out.text(f"{each['name']}: A {_plain(each['a'])}, B {_plain(each['b'])}")
     found = document["rows"]
     cx.out.text(

@@ -173,7 +173,7 @@ def _read_cases(path: Path) -> tuple[dict[int, tuple[StudyRow, ...]], int]:
 
 
 def compared(a: Path, b: Path) -> dict[str, Any]:
-    """The document of ``study compare``: settings, versions and claims of two complete runs, and how many rows differ.
+    """The document of ``study compare``: two complete runs, claim by claim, in what else they differ; rows too.
 
     Raises:
         UsageError: a folder has no complete run, or they are of different studies.
@@ -189,6 +189,7 @@ def compared(a: Path, b: Path) -> dict[str, Any]:
         "b": str(b),
         "same": not (only_a or only_b) and all(each["same"] for each in claims),
         "settings": [*_unequal(run_a["settings"], run_b["settings"])],
+        "inputs": [*_unequal(run_a.get("inputs", {}), run_b.get("inputs", {}))],
         "versions": [*_unequal(*({**run["versions"], "code": run["code"]} for run in (run_a, run_b)))],
         "rows": {"a": len(rows_a), "b": len(rows_b), "only_a": only_a, "only_b": only_b},
         "claims": claims,

@@ -209,6 +209,18 @@ def test_a_trace_that_changes_during_a_run_is_refused(plain):
         trace_of(source)
 
 
+def test_a_comparison_names_the_traces_of_two_runs(plain, tmp_path, capsys):
+    for number in range(2):
+        words = ["study", "run", "trace", "--trace", str(plain), "--out", str(tmp_path / str(number)), "--quick"]
+        assert run(words) == ExitCode.DONE
+        plain.write_text(plain.read_text() + "500,1,1\n")
+    capsys.readouterr()
+    assert run(["study", "compare", str(tmp_path / "0"), str(tmp_path / "1"), "-o", "json"]) == ExitCode.DONE
+    (trace,) = json.loads(capsys.readouterr().out)["inputs"]
+    assert (trace["name"], len(trace["a"])) == ("trace", 64)
+    assert trace["a"] != trace["b"]
+
+
 def test_a_run_continues_with_the_same_trace_only(plain, tmp_path, capsys):
     words = ["study", "run", "trace", "--trace", str(plain), "--out", str(tmp_path / "out"), "-o", "json"]
     words += ["--set", "periods=1"]
