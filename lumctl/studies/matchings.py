@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from random import Random
 
+from lumctl.fabric.condition import MeshCondition
 from lumctl.fabric.matchings import AllToAllSearch
+from lumctl.fabric.port_choice import port_sets
 from lumctl.fabric.shapes import mesh
 from lumctl.studies.claim import Claim, ClaimBasis, found_value
 from lumctl.studies.inventory_rack import largest_mesh
@@ -18,16 +20,12 @@ _COLUMNS, _ROWS, _PORTS = 9, 9, 32
 def _cases(settings: StudySettings) -> Iterator[StudyCase]:
     columns, rows = int(settings["columns"][0]), int(settings["rows"][0])
     ports = [int(each) for each in settings["ports"]]
-    _search(columns, rows, max(ports), 0)  # too many ports are refused before the first case
+    port_sets(mesh(columns, rows), max(ports), MeshCondition(), 1)  # refuses too many ports before the first case
     return product((columns,), (rows,), ports, range(int(settings["seeds"][0])))
 
 
-def _search(columns: int, rows: int, ports: int, seed: int) -> AllToAllSearch:
-    return AllToAllSearch(mesh(columns, rows), ports, rng=Random(seed))  # noqa: S311 - no secret
-
-
 def _solve(columns: int, rows: int, ports: int, seed: int) -> Iterator[StudyRow]:
-    found = _search(columns, rows, ports, seed).run()
+    found = AllToAllSearch(mesh(columns, rows), ports, rng=Random(seed)).run()  # noqa: S311 - no secret
     pucs = sum(matching.pucs for matching in found.matchings)
     alone = sum(matching.bound for matching in found.matchings)
     yield {
