@@ -15,11 +15,13 @@ from typing import Any
 from fake_cluster import TOKEN, FakeCluster
 from lit_rack import FOREIGN, JOB, KillableGateway, LitRack
 
+from lumctl.change.light_proof import LightProof
 from lumctl.errors import LumctlError
 from lumctl.training.coordinator import phase_light
 from lumctl.training.coordinator.changing_light import PhaseEffects
 from lumctl.training.coordinator.state import JobStage
 from lumctl.training.phase_permission import PhasePermit, rest
+from lumctl.training.phase_prover import PhaseProver
 from lumctl.training.phase_writer import PhaseWriter
 from lumctl.training.protocol import DARK, LIT, NO_PHASE, phase_mac
 from lumctl.workers import Workers
@@ -63,7 +65,9 @@ class GatewayLight:
         self.life = 0
         """The number of the lumctl process."""
         self._workers = Workers("healer")
-        self._lives: list[tuple[KillableGateway, PhaseWriter]] = []
+        self._lives: list[tuple[KillableGateway, PhaseWriter, PhaseProver]] = []
+        self.entries: list[tuple[Any, ...]] = []
+        """What was written into the journal: kind and data."""
         self._begin()
 
     def effects(self) -> PhaseEffects:
@@ -71,6 +75,8 @@ class GatewayLight:
             obtain=lambda again: self._order(phase_light.not_permitted, partial(self._obtain, again)),
             begin=self._begin_group,
             change=self._change,
+            prove=self._prove,
+            journal=lambda *entry: self.entries.append(entry),
             rest=lambda: self._order(phase_light.rested, self._rest),
         )
 
@@ -84,10 +90,12 @@ class GatewayLight:
         self.life += 1
         self._gateway.kill()
         self.writer._stop.set()  # a dead process tries nothing again
+        self.prover.stop()
 
     def let_go(self) -> None:
         """Wait for what the threads have begun, and end them."""
-        for gateway, writer in self._lives:
+        for gateway, writer, prover in self._lives:
+            prover.close()
             writer.close()
             gateway.close()
         self._workers.close()
@@ -100,10 +108,10 @@ class GatewayLight:
     @property
     def is_awaited(self) -> bool:
         """Whether a thread will still report something."""
-        return self.changing > 0 or self.is_healing
+        return self.changing > 0 or self.proving > 0 or self.is_healing
 
     def _begin(self) -> None:
-        self.changing = self.healing = 0
+        self.changing = self.healing = self.proving = 0
         self._gateway = KillableGateway(self._rack.gateway)
         light, life = self._gateway.phases.light, self.life
         self.writer = PhaseWriter(
@@ -112,10 +120,21 @@ class GatewayLight:
             lambda *said: self._report(life, "changing", partial(phase_light.failed, self._cluster.state), *said),
             clock=lambda: self._cluster.patience_s,
         )
-        self._lives.append((self._gateway, self.writer))
+        rack = self._rack.context
+        self.prover = PhaseProver(
+            lambda clock: LightProof(rack.inventory, rack.fleet, rack.devices, now=rack.now, clock=clock),
+            lambda *said: self._report(life, "proving", partial(phase_light.proof_ended, self._cluster.state), *said),
+            now=lambda: self._cluster.at,
+        )
+        self._lives.append((self._gateway, self.writer, self.prover))
 
     def _begin_group(self, permit: PhasePermit) -> None:
         self.writer.begin(permit)
+        self.prover.begin()
+
+    def _prove(self, permit: PhasePermit, rail: int, phase: str) -> None:
+        self.proving += 1
+        self.prover.prove(permit, rail, phase)
 
     def _change(self, rail: int, phase: str, number: int) -> None:
         self.changing += 1
@@ -139,12 +158,14 @@ class GatewayLight:
 
         def heard() -> None:
             if life == self.life:
-                setattr(self, count, getattr(self, count) - 1)
+                setattr(self, count, max(0, getattr(self, count) - 1))
                 event(*said)
 
         self._cluster.arrived.put((count, heard))
 
     def _rest(self) -> tuple[Any, None]:
+        self.prover.stop()
+        self.proving = 0  # a proof that was stopped reports nothing
         self.writer.stop()
         rest(self._rack.context, JOB)
         return phase_light.rested, None
