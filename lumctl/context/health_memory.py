@@ -13,6 +13,7 @@ from lumctl.health.lateness import NOBODY_LATE, Lateness
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.observation import rack_of
+from lumctl.health.persistence import is_expected
 from lumctl.health.states import HealthReport, Judged, State, judged, kind_and_id
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
@@ -134,19 +135,21 @@ class Verdicts:
 
 
 def _with_changing(report: HealthReport, changing: Mapping[str, bool]) -> HealthReport:
-    """The report in which these circuits are ok if their job has shown it, whatever their receivers heard last.
+    """The report in which these circuits and their links are ok if their job has shown it, else the circuits unknown.
 
-    That may be of another phase.
+    What a receiver heard last may be of another phase, and it may have been read while it was dark for a change.
     """
-    circuits = dict(report.circuits)
+    circuits, links = dict(report.circuits), dict(report.links)
     for name in changing.keys() & circuits.keys():
         found = circuits[name].findings
-        if changing[name]:  # a finding about light that changes is unknown
-            known = tuple(finding for finding in found if finding.state is not State.UNKNOWN)
-            circuits[name] = judged(replace(circuits[name], otherwise=State.OK), known)
-        else:
+        if not changing[name]:
             circuits[name] = judged(replace(circuits[name], otherwise=State.UNKNOWN), found)
-    return replace(report, circuits=circuits) if changing else report
+            continue
+        known = tuple(finding for finding in found if finding.state is not State.UNKNOWN)
+        circuits[name] = judged(replace(circuits[name], otherwise=State.OK), known)
+        for link in {end.transponder for end in circuits[name].ends} & links.keys():
+            links[link] = judged(links[link], tuple(f for f in links[link].findings if not is_expected(f)))
+    return replace(report, circuits=circuits, links=links) if changing else report
 
 
 class Recollection:
