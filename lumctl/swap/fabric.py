@@ -25,7 +25,7 @@ from lumctl.devices.errors import DeviceError
 from lumctl.errors import LumctlError, RefusedError, RunError, UsageError
 from lumctl.fabric import FabricStates
 from lumctl.inventory.model import Evidence, Inventory
-from lumctl.inventory.phase_records import is_phase
+from lumctl.inventory.phase_records import is_phase, without_permits
 from lumctl.inventory.slice_records import is_job, shape_of
 from lumctl.inventory.wiring import Assignment, Circuit, circuits_of, initial_assignment, is_order
 from lumctl.swap.adoption import Shown, shown_by
@@ -68,7 +68,8 @@ def plan_fabric(
 
     A device that can be read is planned from its own states, if they differ from the record. A mesh that cannot be
     read and is uncertain, and every device with ``rewrite``, is routed from scratch and written as a whole: its
-    circuits are dark meanwhile. ``placement`` becomes active with the plan; by default jobs stay where they are.
+    circuits are dark meanwhile, and with ``rewrite`` a running job that changes its phases must prove them again.
+    ``placement`` becomes active with the plan; by default jobs stay where they are.
     ``forget`` ignores the record and the light, for a simulator that has just started. ``only`` names the meshes and
     switches to plan for; the default is all of the rack.
 
@@ -105,6 +106,8 @@ def plan_fabric(
     standing = _standing(cells, wanted, light)
     cuts = () if forget else _cuts(context, rack, cells, written, light.heard, cut)
     steps, moved = StepList(inventory), _moved(jobs, stored, after)
+    if rewrite:  # a running job that changes its phases must prove them again on devices that were written as a whole
+        moved |= without_permits(before, dict.fromkeys(circuit.owner for circuit in wanted))
     written_now = {device for device, changes in paths.writes.items() if changes}
     # Circuits on devices that are not written cannot be disturbed: they need no proof.
     kept = [

@@ -102,7 +102,7 @@ def not_permitted(state: JobState, error: LumctlError) -> None:
     if light is None:
         return
     light.is_sought = False
-    why = f"its light cannot change between phases: {error.message}" + (f" ({error.hint})" if error.hint else "")
+    why = f"its light cannot change between phases: {_with_hint(error)}"
     if isinstance(error, _PASSING):
         _try_again(state, light, why)
         return
@@ -119,12 +119,16 @@ def rested(state: JobState, error: LumctlError | None) -> None:
         return
     light.is_resting = False
     if isinstance(error, DeviceError | UnreachableError):
-        _try_again(state, light, f"its phases are not at rest: {error.message}")
+        _try_again(state, light, f"its phases are not at rest: {_with_hint(error)}")
         return
     light.is_at_rest, light.why = True, ""
     if error is not None:
         light.again = True  # nothing is believed of the light until each phase is proved
         state.effects.say(f"the light of its phases is uncertain, and each is proved again: {error.message}")
+
+
+def _with_hint(error: LumctlError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def _try_again(state: JobState, light: ChangingLight, why: str) -> None:

@@ -121,10 +121,12 @@ def test_a_swap_is_possible_in_any_phase_and_ends_the_permit_which_its_rollback_
 
 
 def test_what_a_running_job_may_change_is_in_no_other_plan_that_leaves_it_its_permit(context):
-    obtain_permit(context, JOB, "me")
+    permit = obtain_permit(context, JOB, "me")
+    context.devices.phases(RACK).light(JOB, permit.plan, "rail0", "gradients")
     with pytest.raises(RefusedError, match=r"would use rail0/port/\d, which job train may change") as refused:
-        apply(context, plan_fabric(context, RACK, rewrite=True), stopped_by="me")
+        apply(context, plan_fabric(context, RACK), stopped_by="me")
     assert "lumctl job stop train --target sim" in refused.value.hint
+    rest(context, JOB)
 
 
 @pytest.fixture
@@ -182,6 +184,14 @@ def test_circuits_of_a_job_that_changes_light_are_ok_if_it_has_shown_that_lately
     assert shows(context.now() + 60) == {"unknown"}
     assert shows(context.now()) == {"ok"}
     rest(context, JOB)
+
+
+def test_a_device_that_is_written_as_a_whole_ends_the_permit(context):
+    obtain_permit(context, JOB, "me")
+    context.devices.phases(RACK).light(JOB, permitted(context, JOB).id, "rail0", "gradients")
+    apply(context, plan_fabric(context, RACK, rewrite=True))
+    assert phase_permit(JOB, context.assignment()) is None
+    assert obtain_permit(context, JOB, "me").lit == "pipeline"
 
 
 def test_an_earlier_plan_for_the_same_phases_permits_nothing_any_more(context):
