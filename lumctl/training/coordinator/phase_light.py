@@ -169,6 +169,8 @@ def _evidence(state: JobState, light: ChangingLight, permit: PhasePermit) -> Pha
     done = state.group.resume_point.done if state.group.resume_point is not None else 0
     proven = done if light.evidence is None else min(done, light.evidence.proven)
     found = PhaseEvidence(permit.rails, permit.single, proven=proven, proved_at=light.proved_at)
+    if light.evidence is not None:
+        found.by_traffic, found.by_proof = light.evidence.by_traffic, light.evidence.by_proof
     for at, rail in enumerate(permit.rails):
         if permit.lit in rail.pairs:
             found.lit(at, permit.lit, 0, state.effects.now())
