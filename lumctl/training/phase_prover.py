@@ -45,8 +45,7 @@ class _Order:
 class PhaseProver:
     """Proves phases on rails; ``report`` gets the permit and each result. Any thread may call any method.
 
-    ``make`` gives a proof of light that uses this clock. What waits is proved together: marks of two proofs at the same
-    time would hide each other.
+    ``make`` gives a proof of light that uses this clock.
     """
 
     def __init__(
@@ -55,48 +54,64 @@ class PhaseProver:
         report: Callable[[PhasePermit, ProofResult], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._report, self._now = report, now
-        self._stopped = threading.Event()
-        # Once stopped, all deadlines are over: a proof under way ends after the present look.
-        self._proof = make(lambda: math.inf if self._stopped.is_set() else time.monotonic())
-        self._change = threading.Condition()
-        self._waiting: list[_Order] = []
-        self._is_closed = False
-        self._thread: threading.Thread | None = None
+        self._make, self._report, self._now = make, report, now
+        self._group: _GroupProofs | None = None
 
     def begin(self) -> None:
-        """Prove what is asked for from now on."""
-        self._stopped.clear()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="lumctl-proofs", daemon=True)
-            self._thread.start()
+        """Prove what is asked for from now on, for another group of ranks."""
+        self.stop()
+        self._group = _GroupProofs(self._make, self._report, self._now)
 
     def prove(self, permit: PhasePermit, rail: int, phase: str) -> None:
-        """Prove that a phase has its light on a rail; the result is reported."""
+        """Prove that a phase has its light on a rail; the result is reported, unless the group ends before."""
+        if (group := self._group) is not None:
+            group.add(_Order(permit, rail, phase))
+
+    def stop(self) -> None:
+        """Prove nothing more until :meth:`begin`. A look that is under way is not waited for: a host may be dead."""
+        if (group := self._group) is not None:
+            group.stop()
+
+    close = stop
+
+
+class _GroupProofs:
+    """The proofs for one group of ranks, in a thread of its own.
+
+    What waits is proved together: marks of two proofs at the same time would hide each other.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[], float]], LightProof],
+        report: Callable[[PhasePermit, ProofResult], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._report, self._now = report, now
+        self._change = threading.Condition()
+        self._waiting: list[_Order] = []
+        self._is_over = False
+        # Once the group has ended, all deadlines are over: a proof under way ends after the present look.
+        self._proof = make(lambda: math.inf if self._is_over else time.monotonic())
+        threading.Thread(target=self._work, name="lumctl-proofs", daemon=True).start()
+
+    def add(self, order: _Order) -> None:
         with self._change:
-            self._waiting.append(_Order(permit, rail, phase))
+            self._waiting.append(order)
             self._change.notify()
 
     def stop(self) -> None:
-        """Prove nothing more until :meth:`begin`: the group of ranks has ended, so no result is of use any more."""
-        self._stopped.set()
-
-    def close(self) -> None:
-        """Stop, and end the thread."""
-        self.stop()
         with self._change:
-            self._is_closed = True
+            self._is_over = True
             self._change.notify()
 
     def _work(self) -> None:
         while True:
             with self._change:
-                self._change.wait_for(lambda: self._waiting or self._is_closed)
-                if self._is_closed:
+                self._change.wait_for(lambda: self._waiting or self._is_over)
+                if self._is_over:
                     return
                 orders, self._waiting = self._waiting, []
-            if self._stopped.is_set():
-                continue
             if beside := [each for each in orders if not each.blinks]:
                 self._prove_beside(beside)
             for order in orders:
@@ -121,7 +136,7 @@ class PhaseProver:
                 self._end(order, began)
 
     def _prove(self, order: _Order, began: float) -> None:
-        if self._stopped.is_set():
+        if self._is_over:
             return
         wrong = unknown = ""
         try:
@@ -135,7 +150,7 @@ class PhaseProver:
         self._end(order, began, wrong, unknown)
 
     def _end(self, order: _Order, began: float, wrong: str = "", unknown: str = "") -> None:
-        if not self._stopped.is_set():
+        if not self._is_over:
             self._report(order.permit, ProofResult(order.rail, order.phase, began, wrong, unknown))
 
 

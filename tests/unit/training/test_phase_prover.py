@@ -1,7 +1,7 @@
 """Proofs of light while ranks use it: what is wrong, what is not known, and what is of no use any more."""
 
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 
 import pytest
@@ -119,14 +119,17 @@ def test_what_waits_is_proved_together(prover, proof, found):
     assert (results, proof.asked) == ([0, 1, 0], [["c0"], ["c1", "c0"]])
 
 
-def test_nothing_is_proved_or_reported_after_a_stop(prover, proof, found):
+def test_nothing_is_proved_or_reported_after_a_stop_and_the_next_group_does_not_wait(prover, proof, found):
     proof.go_on.clear()
     prover.prove(permit(), 0, "a")
     proof.begun.get(timeout=WITHIN_S)
     prover.stop()
     prover.prove(permit(), 1, "a")
+    hangs, proof.go_on = proof.go_on, threading.Event()
     proof.go_on.set()
-    prover.close()
-    prover._thread.join(WITHIN_S)
-    assert found.empty()
-    assert proof.asked == [["c0"]]
+    prover.begin()
+    assert result_of(prover, found) == ("", "")
+    hangs.set()
+    assert proof.asked == [["c0"], ["c0"]]
+    with pytest.raises(Empty):
+        found.get(timeout=0.05)
