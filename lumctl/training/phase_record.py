@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from lumctl.printable import counted
+from lumctl.printable import counted, is_or_are
 from lumctl.quantity_text import seconds_text
 from lumctl.training.phase_model import ChangeMode
 from lumctl.training.protocol import printable_line
@@ -155,8 +155,10 @@ def light_words(light: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _proof_words(proofs: Mapping[str, Any]) -> str:
     """How much of the training rests on light that was shown to be right."""
-    steps, failed = counted(proofs["provisional_steps"], "steps"), proofs["failed"]
-    shown = f"{proofs['proven_steps']} steps are proven, {steps} not yet"
+    proven, provisional, failed = proofs["proven_steps"], proofs["provisional_steps"], proofs["failed"]
+    shown = f"{counted(proven, 'steps')} {is_or_are(proven)} proven" + (
+        f", {provisional} not yet" if provisional else ""
+    )
     how = f"shown {proofs['by_traffic']} times by traffic, {proofs['by_proof']} times by a proof of light"
     return f"{shown}; {how}" + (f"; {counted(failed, 'proofs')} found wrong light" if failed else "")
 

@@ -68,6 +68,10 @@ def test_what_failed_has_the_state_failed_and_says_why(kit):
             "k: apply by replace, it is lost",
         ),
         (remark("note", text="shelf moved", who="ops"), "note: text shelf moved"),
+        (
+            remark("phase-failed", job="train", phase="gradients", devices=["rail0"], why="t2 hears t9 instead of t0"),
+            "train: phase gradients on rail0 has no right light: t2 hears t9 instead of t0",
+        ),
     ],
 )
 def test_what_was_decided_and_said_is_a_line(entry, text):

@@ -58,6 +58,8 @@ def _state(entry: "JournalEntry", run: "StoredRun | None") -> "State | None":
     data = entry.data
     if entry.kind == "end":
         return STATES.get(str(data.get("state")), State.UNKNOWN)
+    if entry.kind == "phase-failed":
+        return State.FAILED
     if "failed" in data:
         steps = run.plan.get("steps", ()) if run else ()
         required = next((step.get("required", True) for step in steps if str(step["id"]) == entry.step), True)
@@ -80,12 +82,24 @@ def _told(entry: "JournalEntry", run: "StoredRun | None") -> str:
             told = f"an operator took over {entry.run}: swap {entry.kind}"
         case "vouched":
             told = f"{entry.run} {data.get('stopped', 'the job')} was reported as stopped"
+        case _:
+            told = _remarked(entry)
+    return told
+
+
+def _remarked(entry: "JournalEntry") -> str:
+    """An entry that belongs to no run."""
+    data = entry.data
+    match entry.kind:
         case "decision":
             told = "; ".join(map(_decided, data.get("decisions", ()))) or "no decision is pending any more"
         case "autopilot":
             told = f"autopilot: {_plain(data, first='event')}"
         case "approval":
             told = f"approval of {data.get('id') or data.get('plan', 'a plan')}: {_plain(data, first='state')}"
+        case "phase-failed":
+            devices = ", ".join(map(str, data.get("devices", ())))
+            told = f"{data.get('job')}: phase {data.get('phase')} on {devices} has no right light: {data.get('why')}"
         case "demand":
             whose = f"{data.get('job')} for {', '.join(map(str, data.get('accelerators', ())))}"
             told = f"{data.get('demand')} of {whose} is {data.get('state')}"
