@@ -104,17 +104,18 @@ class LightProof:
         proofs, *_ = self._try_by_lldp([w for w in wants_of(circuits) if self._by_lldp(w)], STANDING_S)
         return {proof.receiver: proof.transmitter for proof in proofs}
 
-    def recheck(self, circuits: Iterable[Circuit]) -> tuple[set[str], dict[str, str]]:
-        """Look once more at circuits that may carry traffic: which were not proved within ``STANDING_S``, by their ids.
+    def recheck(self, circuits: Iterable[Circuit]) -> tuple[dict[str, str], dict[str, str]]:
+        """Look once more at circuits that may carry traffic: which were not proved within ``STANDING_S``, and why.
 
-        Also which of those are certainly wrong, and why: a receiver hears another transmitter now. Circuits that only
-        a blink could prove are omitted.
+        Then which of those are certainly wrong, and why: a receiver hears another transmitter now. Both by the ids of
+        circuits. Circuits that only a blink could prove are omitted.
         """
         wants = [want for want in wants_of(circuits) if self._by_lldp(want)]
         _, pending, tables, marks = self._try_by_lldp(wants, STANDING_S)
         heard = {w: next((name for name, said in tables[w.receiver] if said in marks), None) for w in pending}
         wrong = {w.circuit: _missed(w, name) for w, name in heard.items() if name not in {None, w.transmitter}}
-        return {want.circuit for want in pending}, wrong
+        missing = {w.circuit: _missed(w, next((name for name, _ in tables[w.receiver]), None)) for w in pending}
+        return missing, wrong
 
     def heard(self, receivers: Iterable[str], expected: Iterable[Circuit] = ()) -> dict[str, str]:
         """Which transmitter of the inventory each receiver hears now: receiver -> transmitter.

@@ -13,7 +13,6 @@ from lumctl.health.lateness import NOBODY_LATE, Lateness
 from lumctl.health.look import NO_EVIDENCE, LightEvidence
 from lumctl.health.memory import Memory, merged
 from lumctl.health.observation import rack_of
-from lumctl.health.persistence import is_expected
 from lumctl.health.states import HealthReport, Judged, State, judged, kind_and_id
 from lumctl.health.transitions import Transition, transitions
 from lumctl.inventory.model import Inventory
@@ -134,6 +133,10 @@ class Verdicts:
     windows: tuple[MaintenanceWindow, ...]
 
 
+_OF_LIGHT = frozenset({"link.down", "link.rx-power", "link.unsteady"})
+"""The rules of links that find what a change of light brings: darkness, and no carrier."""
+
+
 def _with_changing(report: HealthReport, changing: Mapping[str, bool]) -> HealthReport:
     """The report in which these circuits and their links are ok if their job has shown it, else the circuits unknown.
 
@@ -148,7 +151,8 @@ def _with_changing(report: HealthReport, changing: Mapping[str, bool]) -> Health
         known = tuple(finding for finding in found if finding.state is not State.UNKNOWN)
         circuits[name] = judged(replace(circuits[name], otherwise=State.OK), known)
         for link in {end.transponder for end in circuits[name].ends} & links.keys():
-            links[link] = judged(links[link], tuple(f for f in links[link].findings if not is_expected(f)))
+            left = tuple(f for f in links[link].findings if f.rule not in _OF_LIGHT or f.state is not State.UNKNOWN)
+            links[link] = judged(links[link], left)
     return replace(report, circuits=circuits, links=links) if changing else report
 
 

@@ -30,17 +30,19 @@ def write(store: Store, kind: str, data: Mapping[str, Any], *, at: float, who: s
 def shown(store: Store, inventory: Inventory, assignment: Mapping[str, tuple[str, ...]], now: float) -> set[str]:
     """The jobs that have shown lately, by traffic or a proof, that the phase on record has its light when it is lit.
 
+    And that since then no change or proof has failed.
+
     Raises:
         StoreError: the store cannot be read.
     """
     permits = {name: phase_permit(name, assignment) for name, job in inventory.jobs.items() if job.phases}
     found = set[str]()
-    for remark in store.journal.remarks(CHANGES, since=now - FRESH_S) if any(permits.values()) else ():
+    for remark in store.journal.remarks(CHANGES, FAILED, since=now - FRESH_S) if any(permits.values()) else ():
         job, seen = str(remark.data.get("job")), remark.data.get("shown") or {}
+        found -= {job}
         if permits.get(job) is None or remark.data.get("permit") != permits[job]:
             continue
         at = seen.get(lit_phase(inventory.jobs[job], assignment).name)
-        found -= {job}
         if at is not None and now - FRESH_S <= at <= now:
             found.add(job)
     return found

@@ -192,19 +192,11 @@ def _remembered(component: str, key: Key, mark: FindingMark, now: float) -> Find
     return Finding(component, rule, mark.state, evidence, advice, mark.since, case, about=about, gravity=line.gravity)
 
 
-_BEING_CHANGED = "; its light path is being changed"
-
-
 def _expected(finding: Finding) -> Finding:
     """A finding while a run moves the light: not a fault yet and no proof of health, so its state is ``unknown``."""
     if SEVERITY.index(finding.state) <= SEVERITY.index(State.UNKNOWN):
         return finding
-    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}{_BEING_CHANGED}")
-
-
-def is_expected(finding: Finding) -> bool:
-    """Whether a finding is unknown only because light moves."""
-    return finding.state is State.UNKNOWN and finding.evidence.endswith(_BEING_CHANGED)
+    return replace(finding, state=State.UNKNOWN, evidence=f"{finding.evidence}; its light path is being changed")
 
 
 def _mark_from(written: list[Any]) -> FindingMark:

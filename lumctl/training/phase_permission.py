@@ -44,6 +44,8 @@ class PhasePermit:
     circuits: tuple[PermitCircuit, ...] = ()
     name: str = ""
     """The name of the permit on record."""
+    proved: frozenset[str] = frozenset()
+    """The phases that were proved when it was obtained."""
 
     def of_rail(self, rail: int, phase: str) -> tuple[PermitCircuit, ...]:
         """The circuits that a phase lights on a rail."""
@@ -82,15 +84,16 @@ def obtain_permit(
     require_gateway(context, found)
     with suppress(RefusedError):  # then each phase is proved
         rest(context, job)
+    proved: tuple[str, ...] = ()
     if again or (plan := permitted(context, job)) is None:
-        _prove_each(context, found, who, say)
+        proved = _prove_each(context, found, who, say)
         plan = plan_phases(context, job)
         context.store(plan.rack).runs.save_plan(to_document(plan))
         apply(context, plan, who=who)
         say(f"{plan.id} permits {job} to change between its phases: {', '.join(phase.name for phase in plan.phases)}")
     lit = lit_phase(found, context.assignment()).name
     circuits = _circuits(context, found)
-    return PhasePermit(plan.id, _rails(circuits, plan), lit, circuits, plan.permit)
+    return PhasePermit(plan.id, _rails(circuits, plan), lit, circuits, plan.permit, frozenset(proved))
 
 
 def rest(context: Context, job: str) -> None:
@@ -211,15 +214,20 @@ def require_gateway(context: Context, job: Job) -> None:
         )
 
 
-def _prove_each(context: Context, job: Job, who: str, say: Progress) -> None:
-    """Give each phase light in turn by a run that proves it. The one that has light now was proved when it was lit."""
+def _prove_each(context: Context, job: Job, who: str, say: Progress) -> tuple[str, ...]:
+    """Give each phase light in turn by a run that proves it, and return them.
+
+    The one that has light now was proved when it was lit; it is proved again if it is the first of several.
+    """
     lit, last = lit_phase(job, context.assignment()).name, job.order[0]
     others = [each.name for each in job.phases if each.name not in {lit, last}]
-    for name in (*others, last) if others or lit != last else ():
+    names = (*others, last) if others or lit != last else ()
+    for name in names:
         plan = plan_phase(context, job.name, name)
         context.store(plan.rack).runs.save_plan(to_document(plan))
         apply(context, plan, who=who)
         say(f"phase {name} of {job.name} is proved")
+    return names
 
 
 def _require_possible(job: str, phase: PhaseLight) -> None:

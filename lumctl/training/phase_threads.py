@@ -26,8 +26,9 @@ class PhaseThreads:
             lambda permit, rail, number, why: post(phase_light.failed, permit, rail, number, why),
         )
         self._prover = PhaseProver(
-            lambda clock: LightProof(context.inventory, context.fleet, context.devices, now=context.now, clock=clock),
+            lambda pause: LightProof(context.inventory, context.fleet, context.devices, now=context.now, pause=pause),
             lambda permit, result: post(phase_light.proof_ended, permit, result),
+            context.inventory.thresholds.light_deadline_s,
         )
         self._journal = PhaseJournal(context.store(job.rack), who, say)
 

@@ -1,5 +1,7 @@
 """The light of a fake cluster's job with phases: permits, rest and changes, as the healer and the gateway do them."""
 
+from dataclasses import replace
+
 from lumctl.training.coordinator import phase_light
 from lumctl.training.coordinator.changing_light import PhaseEffects
 from lumctl.training.phase_control import RankPath, rails_of
@@ -46,7 +48,9 @@ class FakeLight:
             assert self.lit == PIPELINE, "phases are proved while another has light"
             assert not self._cluster.state.group.join_sent, "phases are proved while ranks may use the light"
             self.proved += again
-            phase_light.permitted(self._cluster.state, permit_for(len(self._cluster.placed)))
+            proved = frozenset({PIPELINE, GRADIENTS} if again else ())
+            permit = replace(permit_for(len(self._cluster.placed)), proved=proved)
+            phase_light.permitted(self._cluster.state, permit)
 
         self._cluster.later("healer", obtained)
 

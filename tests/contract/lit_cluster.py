@@ -122,8 +122,9 @@ class GatewayLight:
         )
         rack = self._rack.context
         self.prover = PhaseProver(
-            lambda clock: LightProof(rack.inventory, rack.fleet, rack.devices, now=rack.now, clock=clock),
+            lambda pause: LightProof(rack.inventory, rack.fleet, rack.devices, now=rack.now, pause=pause),
             lambda *said: self._report(life, "proving", partial(phase_light.proof_ended, self._cluster.state), *said),
+            rack.inventory.thresholds.light_deadline_s,
             now=lambda: self._cluster.at,
         )
         self._lives.append((self._gateway, self.writer, self.prover))

@@ -67,8 +67,6 @@ class ChangingLight:
     """By rail, how long its last change took until all devices had confirmed it."""
     record: PhaseRecord = field(default_factory=PhaseRecord)
     """What the changes cost the ranks in the last steps."""
-    proved_at: float = -math.inf
-    """When all phases were proved for a permit."""
     entry_at: float = math.inf
     """When the next entry of the journal is due."""
     counts_at_entry: tuple[int, ...] = ()
@@ -97,10 +95,17 @@ class ChangingLight:
         counts = (self.changes, evidence.by_traffic, evidence.by_proof, evidence.proven)
         if counts != self.counts_at_entry:
             names = ("changes", "by_traffic", "by_proof", "proven_steps")
-            shown = {phase: round(at, 3) for phase, at in evidence.shown.items() if at > -math.inf}
+            shown = {phase: round(at, 3) for phase, at in evidence.shown.items()}
             data = {**dict(zip(names, counts, strict=True)), "worst_s": round(self.worst_s, 6), "shown": shown}
             self.effects.journal(CHANGES, {"plan": permit.plan, "permit": permit.name, **data})
         self.counts_at_entry, self.worst_s, self.entry_at = counts, 0.0, now + ENTRY_EVERY_S
+
+    def doubts(self) -> str:
+        """Which of the last steps had light that was not shown to be right, in words; empty if none."""
+        if self.evidence is None or not self.evidence.provisional:
+            return ""
+        how = "was wrong" if self.most_steps is not None else "was not shown to be right"
+        return f"the light of the steps after {self.evidence.proven} {how}"
 
     def proof_manner(self, rail: int, phase: str) -> ProofManner:
         """How the light of a phase is proved on a rail."""

@@ -237,6 +237,7 @@ def formed(state: JobState, at: float) -> None:
     if state.recovery is not None:
         state.recovery.record.mark("joined", at)
     state.phase, state.group.due = JobStage.RUNNING, state.effects.now() + state.run.stall_s
+    phase_light.formed(state)
     _begin_record(state)
     orders.reply_to_light(state, {"state": "running"})
     state.effects.say(f"{len(state.group.members)} ranks {_start_in_words(state)} (group {state.group.generation})")

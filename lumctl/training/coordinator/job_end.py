@@ -98,7 +98,10 @@ def conclude(state: JobState) -> None:
     errors = [error for _, worker in lacking if (error := state.script_error_of(worker)) is not None]
     state.phase = JobStage.ENDED
     if not lacking:
-        state.end, state.why_ended = JobEnd.DONE, f"all {max(worker.done for _, worker in members)} steps are done"
+        doubts = state.light.doubts() if state.light is not None else ""
+        state.end = JobEnd.DONE if state.most_steps is None else JobEnd.NO_LIGHT
+        done = f"all {max(worker.done for _, worker in members)} steps are done"
+        state.why_ended = f"{done}, but {doubts}" if doubts else done
     elif errors:
         # Later errors may be consequences of the first.
         state.script_error = min(errors, key=lambda error: float(error["at"]))

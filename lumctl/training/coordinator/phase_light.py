@@ -92,7 +92,6 @@ def permitted(state: JobState, permit: PhasePermit) -> None:
     if not light.is_void:  # else the ranks have left a group since it was asked for, and a swap may end it
         if light.again:
             state.effects.say(f"each phase is proved; {permit.plan} permits changes between {', '.join(permit.pairs)}")
-            light.proved_at = state.effects.now()
         light.permit, light.again = permit, False
 
 
@@ -159,21 +158,23 @@ def begin(state: JobState) -> None:
     )
     light.control.begin(lit=light.permit.lit)
     light.evidence = _evidence(state, light, light.permit)
-    light.is_at_rest, light.most_steps = False, None
+    light.is_at_rest = False
     light.entry_at = state.effects.now() + FIRST_ENTRY_S
     light.effects.begin(light.permit)
 
 
 def _evidence(state: JobState, light: ChangingLight, permit: PhasePermit) -> PhaseEvidence:
-    """What is known of the light of a group that begins: all phases were proved for its permit."""
-    done = state.group.resume_point.done if state.group.resume_point is not None else 0
-    proven = done if light.evidence is None else min(done, light.evidence.proven)
-    found = PhaseEvidence(permit.rails, permit.single, proven=proven, proved_at=light.proved_at)
-    if light.evidence is not None:
-        found.by_traffic, found.by_proof = light.evidence.by_traffic, light.evidence.by_proof
+    """What is known of the light of a group that begins. Another lumctl may have left all its steps provisional."""
+    done, now = state.group.resume_point.done if state.group.resume_point is not None else 0, state.effects.now()
+    former = light.evidence
+    shown = {**(former.shown if former is not None else {}), **dict.fromkeys(permit.proved, now)}
+    found = PhaseEvidence(permit.rails, permit.single, done, shown)
+    found.doubt(former.proven if former is not None else 0, permit.proved, now)
+    if former is not None:
+        found.by_traffic, found.by_proof = former.by_traffic, former.by_proof
     for at, rail in enumerate(permit.rails):
         if permit.lit in rail.pairs:
-            found.lit(at, permit.lit, 0, state.effects.now())
+            found.lit(at, permit.lit, 0, now)
     return found
 
 
@@ -209,6 +210,12 @@ def outdated(state: JobState) -> None:
     """Count a request of a former group."""
     if state.light is not None:
         state.light.refused["outdated"] += 1
+
+
+def formed(state: JobState) -> None:
+    """Note that all members have joined, and have forgotten the states of later steps, whose light was wrong."""
+    if state.light is not None:
+        state.light.most_steps = None
 
 
 def ended(state: JobState) -> None:
@@ -277,6 +284,9 @@ def _is_wrong(
 ) -> None:
     light.failed_proofs += 1
     light.again, light.most_steps = True, evidence.proven
+    evidence.is_wrong(result.rail)
+    for worker in state.workers:  # a checkpoint of a later step is none to resume from
+        worker.saved = {key: path for key, path in worker.saved.items() if key[1] <= evidence.proven}
     why = f"{_named(permit, result)} is wrong: {result.wrong}"
     state.effects.say(f"{why}; {evidence.proven} steps are proven")
     devices = list(permit.rails[result.rail].devices)

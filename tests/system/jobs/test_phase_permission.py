@@ -134,8 +134,9 @@ def prove(context):
     """Prove that a phase has its light on a rail; return what is wrong, and why a proof was not possible."""
     found = SimpleQueue()
     prover = PhaseProver(
-        lambda clock: LightProof(context.inventory, context.fleet, context.devices, now=context.now, clock=clock),
+        lambda pause: LightProof(context.inventory, context.fleet, context.devices, now=context.now, pause=pause),
         lambda _permit, result: found.put((result.wrong, result.unknown)),
+        context.inventory.thresholds.light_deadline_s,
     )
     prover.begin()
 

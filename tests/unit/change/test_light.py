@@ -195,13 +195,12 @@ def test_a_host_that_was_missed_once_is_not_off() -> None:
 
 def test_a_second_look_tells_wrong_light_from_light_that_was_not_seen() -> None:
     right = Air(lambda said: (neighbour(SENDER, said.get(SENDER.host)),))
-    assert right.proof().recheck([CIRCUIT]) == (set(), {})
+    assert right.proof().recheck([CIRCUIT]) == ({}, {})
     wrong = Air(lambda said: (neighbour(OTHER, said.get(SENDER.host)),))
-    assert wrong.proof().recheck([CIRCUIT]) == (
-        {CIRCUIT.id},
-        {CIRCUIT.id: f"{RECEIVER.id} hears {OTHER.id} instead of {SENDER.id}"},
-    )
+    astray = {CIRCUIT.id: f"{RECEIVER.id} hears {OTHER.id} instead of {SENDER.id}"}
+    assert wrong.proof().recheck([CIRCUIT]) == (astray, astray)
     dark = Air(lambda _said: ())
-    assert dark.proof().recheck([CIRCUIT]) == ({CIRCUIT.id}, {})
+    unheard = {CIRCUIT.id: f"{RECEIVER.id} hears no transmitter instead of {SENDER.id}"}
+    assert dark.proof().recheck([CIRCUIT]) == (unheard, {})
     old = Air(lambda _said: (neighbour(OTHER, "00aabb"),))
-    assert old.proof().recheck([CIRCUIT]) == ({CIRCUIT.id}, {})
+    assert old.proof().recheck([CIRCUIT]) == (astray, {})

@@ -6,7 +6,8 @@ from lumctl.context.health_memory import _with_changing
 from lumctl.health.persistence import _expected
 from lumctl.health.states import CircuitEndHealth, CircuitHealth, ComponentHealth, Finding, HealthReport, State, judged
 
-DARK = Finding("a", "link.no-carrier", State.FAILED, "eth3 is down", "look at it", 1.0)
+DARK = Finding("a", "link.down", State.FAILED, "eth3 is down", "look at it", 1.0)
+MODULE = Finding("a", "link.module", State.FAILED, "the module reports a fault", "replace it", 1.0)
 SILENT = Finding("a", "host.unreachable", State.UNKNOWN, "h1 does not answer", "look at it", 1.0)
 WEAK = Finding("a", "link.margin", State.DEGRADED, "weak light", "clean it", 1.0)
 ELSEWHERE = Finding("c", "circuit.wrong-transmitter", State.FAILED, "a hears x instead of b", "look", 1.0)
@@ -26,6 +27,7 @@ def report(*, link, circuit):
         ((), (), ("ok", "ok")),
         ((_expected(DARK),), (_expected(ELSEWHERE),), ("ok", "ok")),
         ((SILENT,), (), ("unknown", "ok")),
+        ((_expected(MODULE),), (), ("unknown", "ok")),
         ((WEAK,), (), ("degraded", "ok")),
         ((DARK,), (ELSEWHERE,), ("failed", "failed")),
     ],

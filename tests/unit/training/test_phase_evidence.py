@@ -20,7 +20,7 @@ class Job:
 
     def __init__(self, single=SINGLE):
         self.at, self.done, self.change = 100.0, 0, 0
-        self.evidence = PhaseEvidence([RAIL], single, proved_at=self.at)
+        self.evidence = PhaseEvidence([RAIL], single, 0, dict.fromkeys(RAIL.pairs, self.at))
         self.counts = [TrafficCount(), TrafficCount()]
         self.rows = [[], []]
 
@@ -203,3 +203,51 @@ def test_transfers_under_way_at_the_end_of_a_step_leave_it_provisional():
         count.close(PIPELINE, 1, all_ended=False)
     job.steps()
     assert job.evidence.proven == 0
+
+
+def test_traffic_over_one_circuit_of_a_phase_does_not_prove_the_others():
+    pairs = frozenset({(0, 1), (2, 3)})
+    rail = Rail(("rail0",), {PIPELINE: pairs})
+    evidence = PhaseEvidence([rail], {PIPELINE: pairs}, 0, {PIPELINE: 100.0})
+    exchanged = {rank: [Traffic(1, rank ^ 1, 0, 0, 0, 1)] for rank in range(4)}
+    silent = {rank: [Traffic(1, rank ^ 1)] for rank in range(4)}
+    evidence.lit(0, PIPELINE, 1, 101.0)
+    for rank in range(4):
+        evidence.granted(rank, 1, 1)
+        evidence.stepped(rank, 1, silent[rank] if rank > 1 else exchanged[rank], 102.0)
+    for rank in range(4):
+        evidence.stepped(rank, 2, exchanged[rank] if rank < 2 else [], 103.0)
+    assert (evidence.proven, evidence.shown) == (0, {PIPELINE: 100.0})
+    for rank in range(4):
+        evidence.stepped(rank, 3, exchanged[rank], 104.0)
+    assert (evidence.proven, evidence.shown) == (3, {PIPELINE: 101.0})
+
+
+def test_a_step_whose_reports_were_lost_stays_provisional_until_all_phases_are_shown():
+    job = Job()
+    job.uses(PIPELINE, MANY)
+    job.evidence.stepped(0, 1, job.counts[0].take(), job.at)  # the report of the other rank is lost
+    job.counts[1].take()
+    job.done = 1
+    job.uses(GRADIENTS, BOTH)
+    job.steps()
+    assert (job.evidence.proven, job.evidence.provisional) == (0, 1)
+    job.evidence.proved(0, PIPELINE, job.at)
+    job.evidence.proved(0, GRADIENTS, job.at)
+    assert job.evidence.proven == 2
+
+
+def test_nothing_is_believed_of_a_rail_whose_light_is_wrong():
+    job = Job()
+    job.evidence.is_wrong(0)
+    assert job.evidence.shown == {}
+
+
+def test_steps_before_a_group_are_proven_if_each_phase_was_proved_since():
+    for proved, proven in (({PIPELINE, GRADIENTS}, 9), ({PIPELINE}, 4), ((), 4)):
+        evidence = PhaseEvidence([RAIL], SINGLE, 9, {})
+        evidence.doubt(4, proved, 100.0)
+        assert (evidence.proven, evidence.provisional) == (proven, int(proven == 4))
+        for phase in RAIL.pairs:
+            evidence.proved(0, phase, 100.0)
+        assert evidence.proven == 9

@@ -295,17 +295,63 @@ def test_wrong_light_costs_no_step_that_is_proven(cluster):
     cluster.does_a_step()
 
 
-def test_a_proof_that_is_not_possible_is_said_once_and_tried_again(cluster):
+def test_a_proof_that_is_not_possible_is_said_once_and_tried_again_ever_later(cluster):
     cluster.light.held = True
     wants(cluster, 0, GRADIENTS)
     wants(cluster, 2, GRADIENTS)
     cluster.light.end_change()
-    for _ in range(3):
-        cluster.wait(PROVED_EVERY_S)
+    cluster.wait(PROVED_EVERY_S)
+    for times in range(3):
         cluster.light.end_proof(unknown="no answer from h1")
+        cluster.wait(0.9 * PROVED_EVERY_S * 2**times)
+        assert cluster.light.proofs == []
+        cluster.wait(0.1 * PROVED_EVERY_S * 2**times)
     assert sum("no answer from h1" in line for line in cluster.said) == 1
     assert cluster.state.phase is JobStage.RUNNING
     assert proofs(cluster)["by_proof"] == 0
+
+
+def test_no_later_state_or_checkpoint_is_used_if_a_rank_dies_before_the_next_group_is_formed(tmp_path):
+    cluster = at_work(FakeCluster(tmp_path, phases=True, layout="unique"))
+    cluster.does_a_step()
+    cluster.state.light.evidence.proven = 1
+    cluster.state.workers["h0-a#1"].saved[0, 2] = "later.pt"
+    cluster.light.held = True
+    wants(cluster, 0, GRADIENTS)
+    wants(cluster, 2, GRADIENTS)
+    cluster.light.end_change()
+    cluster.wait(PROVED_EVERY_S)
+    cluster.light.held = False
+    cluster.light.end_proof(wrong="t2 hears t9 instead of t0")
+    assert cluster.state.workers["h0-a#1"].saved == {}
+    while not cluster.state.group.join_sent:
+        assert cluster.turn()
+    assert cluster.state.most_steps == 1
+    cluster.kill("h1-a#1")
+    cluster.come_to_rest()
+    assert cluster.state.group.resume_point.done == 1
+    assert cluster.state.most_steps is None
+
+
+def test_a_group_that_begins_after_steps_without_evidence_leaves_them_provisional(cluster):
+    cluster.does_a_step()
+    assert proofs(cluster)["proven_steps"] == 0
+    cluster.state.light.again = False
+    cluster.kill("h1-a#1")
+    cluster.come_to_rest()
+    assert cluster.state.group.resume_point.done == 2
+    found = proofs(cluster)
+    assert (found["proven_steps"], found["provisional_steps"]) == (0, 1)
+
+
+def test_phases_that_are_proved_again_prove_the_steps_before(cluster):
+    cluster.does_a_step()
+    cluster.kill("h1-a#1")
+    while not cluster.state.group.members or cluster.state.phase is JobStage.RUNNING:
+        assert cluster.turn()
+    cluster.state.light.again = True
+    cluster.come_to_rest()
+    assert proofs(cluster)["proven_steps"] == cluster.state.group.resume_point.done
 
 
 def test_a_proof_of_a_former_permit_changes_nothing(cluster):

@@ -1,12 +1,13 @@
 """Proofs of light while ranks use it: what is wrong, what is not known, and what is of no use any more."""
 
 import threading
+import time
 from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 
 import pytest
 
-from lumctl.change.light_proof import BlinkError, NotProvedError
+from lumctl.change.light_proof import BlinkError, blink
 from lumctl.training.phase_control import Rail
 from lumctl.training.phase_permission import PermitCircuit, PhasePermit
 from lumctl.training.phase_prover import PhaseProver
@@ -18,8 +19,10 @@ class Proof:
     """Plays the proof of light: what it finds is set by the test."""
 
     def __init__(self):
-        self.missing, self.wrong, self.silent = set(), {}, set()
+        self.missing, self.wrong, self.silent = {}, {}, set()
         self.error = None
+        self.looks_before_light = 0
+        """So many looks find nothing, then there is light."""
         self.asked, self.proved, self.begun = [], [], SimpleQueue()
         self.go_on = threading.Event()
         self.go_on.set()
@@ -30,6 +33,10 @@ class Proof:
         assert self.go_on.wait(WITHIN_S)
         if isinstance(self.error, OSError):
             raise self.error
+        if self.looks_before_light:
+            self.looks_before_light -= 1
+            self.missing = self.missing if self.looks_before_light else {}
+            return {"c0": "t2 hears no transmitter"}, {}
         return self.missing, self.wrong
 
     def prove(self, circuits):
@@ -60,7 +67,7 @@ def found():
 
 @pytest.fixture
 def prover(proof, found):
-    made = PhaseProver(lambda _clock: proof, lambda _permit, result: found.put(result), now=lambda: 7.0)
+    made = PhaseProver(lambda _pause: proof, lambda _permit, result: found.put(result), 0.0, now=lambda: 7.0)
     made.begin()
     yield made
     proof.go_on.set()
@@ -79,20 +86,24 @@ def test_light_that_arrives_is_proved(prover, found):
 
 
 def test_a_receiver_that_hears_another_transmitter_is_wrong_at_once(prover, proof, found):
-    proof.missing, proof.wrong = {"c0"}, {"c0": "t2 hears t9 instead of t0"}
+    proof.missing = proof.wrong = {"c0": "t2 hears t9 instead of t0"}
     assert result_of(prover, found) == ("t2 hears t9 instead of t0", "")
     assert proof.proved == []
 
 
 def test_a_receiver_that_hears_nothing_is_looked_at_longer(prover, proof, found):
-    proof.missing = {"c0"}
-    assert result_of(prover, found) == ("", "")
-    proof.error = NotProvedError("t2 hears no transmitter")
+    proof.missing = {"c0": "t2 hears no transmitter"}
     assert result_of(prover, found) == ("t2 hears no transmitter", "")
+    slow = PhaseProver(lambda _pause: proof, lambda _permit, result: found.put(result), WITHIN_S, now=lambda: 7.0)
+    proof.looks_before_light = 3
+    slow.begin()
+    assert result_of(slow, found) == ("", "")
+    assert len(proof.asked) == 1 + 4
+    slow.close()
 
 
 def test_a_host_that_does_not_answer_shows_nothing_of_the_light(prover, proof, found):
-    proof.missing, proof.error, proof.silent = {"c0"}, NotProvedError("t2 received no new announcement"), {"h1", "h2"}
+    proof.missing, proof.silent = {"c0": "t2 received no new announcement"}, {"h1", "h2"}
     assert result_of(prover, found) == ("", "no answer from h[1-2]")
 
 
@@ -133,3 +144,38 @@ def test_nothing_is_proved_or_reported_after_a_stop_and_the_next_group_does_not_
     assert proof.asked == [["c0"], ["c0"]]
     with pytest.raises(Empty):
         found.get(timeout=0.05)
+
+
+def test_a_group_that_ends_in_the_middle_of_a_blink_leaves_the_transmitter_on(found):
+    class Lane:
+        def __init__(self):
+            self.on, self.off = True, threading.Event()
+
+        def set_transmit(self, on):
+            self.on = on
+            if not on:
+                self.off.set()
+
+        def read_optics(self):  # the receiver hears somebody else, whatever the transmitter does
+            return SimpleNamespace(rx_power_dbm=-3.0)
+
+    lane, ended = Lane(), threading.Event()
+
+    class Blinking:
+        def __init__(self, pause):
+            self.pause = pause
+
+        def prove(self, _circuits):
+            try:
+                blink(lane, lane, name="t2", deadline_s=WITHIN_S, clock=time.monotonic, pause=self.pause)
+            finally:
+                ended.set()
+
+    prover = PhaseProver(Blinking, lambda _permit, result: found.put(result), 0.0)
+    prover.begin()
+    prover.prove(permit(blinks=True), 0, "a")
+    assert lane.off.wait(WITHIN_S)
+    prover.stop()
+    assert ended.wait(WITHIN_S)
+    assert lane.on
+    assert found.empty()
