@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lumctl.change.concurrency import all_of
@@ -44,7 +44,7 @@ class PhasePermit:
     circuits: tuple[PermitCircuit, ...] = ()
     name: str = ""
     """The name of the permit on record."""
-    proved: frozenset[str] = frozenset()
+    proved: frozenset[str] = field(default=frozenset(), compare=False)
     """The phases that were proved when it was obtained."""
 
     def of_rail(self, rail: int, phase: str) -> tuple[PermitCircuit, ...]:

@@ -11,6 +11,7 @@ from lumctl.errors import UnreachableError
 from lumctl.training.coordinator import agent_reports, phase_light, requests
 from lumctl.training.coordinator.state import JobEnd, JobStage
 from lumctl.training.phase_evidence import PROVED_EVERY_S
+from lumctl.training.phase_traffic import Traffic
 from lumctl.training.protocol import phase_mac
 
 
@@ -392,3 +393,24 @@ def test_a_job_that_changes_nothing_writes_no_entries(cluster):
     for _ in range(5):
         cluster.wait(ENTRY_EVERY_S)
     assert len(cluster.light.entries) == before
+
+
+@pytest.mark.parametrize(
+    ("most_steps", "end", "words"),
+    [
+        (None, JobEnd.DONE, "all 1 steps are done, but the light of the steps after 0 was not shown to be right"),
+        (0, JobEnd.NO_LIGHT, "all 1 steps are done, but the light of the steps after 0 was wrong"),
+    ],
+)
+def test_a_job_whose_last_steps_are_not_proven_says_so_at_its_end(cluster, most_steps, end, words):
+    light = cluster.state.light
+    for rank in range(4):
+        light.evidence.stepped(rank, 1, [Traffic(-1, None)], cluster.at)
+    light.most_steps = most_steps
+    for process in [cluster.processes[name] for name in cluster.group()]:
+        cluster.lose_line(process.host)
+        process.last["ended"], process.code = {"say": "ended", "done": 1}, 0
+        del cluster.processes[process.name]
+        cluster.dead.append(process)
+    cluster.settle()
+    assert (cluster.state.phase, cluster.state.end, cluster.state.why_ended) == (JobStage.ENDED, end, words)
