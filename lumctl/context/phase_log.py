@@ -4,27 +4,15 @@ The changes are too many for an entry each: a job writes one every ``ENTRY_EVERY
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from lumctl.inventory.model import Inventory
 from lumctl.inventory.phase_records import lit_phase, phase_permit
 from lumctl.store import Store
-from lumctl.store.journal import PHASES
+from lumctl.store.journal import LIGHT_CHANGES, LIGHT_FAILED
 
-CHANGES, FAILED = PHASES, "phase-failed"
-"""The kinds of remarks: what a job has changed and shown since its last entry, and a change or proof that failed."""
 ENTRY_EVERY_S = 10.0
 FRESH_S = 2 * ENTRY_EVERY_S + 5.0
 """How old the evidence of a phase may be, in seconds, for health to rely on it."""
-
-
-def write(store: Store, kind: str, data: Mapping[str, Any], *, at: float, who: str) -> None:
-    """Write an entry; ``at`` is in seconds since the epoch.
-
-    Raises:
-        StoreError: the store cannot be written.
-    """
-    store.journal.remark(kind, data, at=at, who=who)
 
 
 def shown(store: Store, inventory: Inventory, assignment: Mapping[str, tuple[str, ...]], now: float) -> set[str]:
@@ -37,7 +25,9 @@ def shown(store: Store, inventory: Inventory, assignment: Mapping[str, tuple[str
     """
     permits = {name: phase_permit(name, assignment) for name, job in inventory.jobs.items() if job.phases}
     found = set[str]()
-    for remark in store.journal.remarks(CHANGES, FAILED, since=now - FRESH_S) if any(permits.values()) else ():
+    for remark in (
+        store.journal.remarks(LIGHT_CHANGES, LIGHT_FAILED, since=now - FRESH_S) if any(permits.values()) else ()
+    ):
         job, seen = str(remark.data.get("job")), remark.data.get("shown") or {}
         found -= {job}
         if permits.get(job) is None or remark.data.get("permit") != permits[job]:

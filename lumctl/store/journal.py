@@ -20,8 +20,9 @@ from lumctl.store.schema import journal as table
 
 NO_FENCE = 0
 """The lease number of entries that need no lease; the first lease has number 1."""
-PHASES = "phases"
-"""The kind of remarks that a job writes every few seconds while it changes its light: see ``context.phase_log``."""
+LIGHT_CHANGES, LIGHT_FAILED = "phases", "phase-failed"
+"""The kinds of a job's remarks on its light between phases: what it changed and showed, every few seconds; and a change
+or a proof that failed. See ``context.phase_log``."""
 GENESIS = "0" * 64
 _FORM = "lumctl/journal/v1"
 
@@ -96,7 +97,7 @@ class Journal:
             return entries(connection, self._rows.of(table), table.c.run == run_id)
 
     def latest(self, count: int) -> tuple[JournalEntry, ...]:
-        """The newest entries of the journal, oldest first, but for those of kind ``PHASES``, which are too many.
+        """The newest entries of the journal, oldest first, but for ``LIGHT_CHANGES``, which are too many.
 
         What was read once is kept: entries are only ever added.
         """
@@ -104,7 +105,7 @@ class Journal:
         def ask(connection: Connection) -> tuple[JournalEntry, ...]:
             # Racks that share a database number their entries separately, so a number does not say what is new there.
             kept = self._newest if self._rows.rack and len(self._newest) >= count else ()
-            after = (table.c.seq > (kept[-1].seq if kept else 0)) & (table.c.kind != PHASES)
+            after = (table.c.seq > (kept[-1].seq if kept else 0)) & (table.c.kind != LIGHT_CHANGES)
             self._newest = found = (*kept, *latest(connection, count, self._rows.of(table), after))[-count:]
             return found
 

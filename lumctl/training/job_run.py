@@ -177,7 +177,8 @@ def _end_permit(context: Context, state: JobState, healer: Healer, who: str) -> 
         try:
             end_permit(context, state.job.name, who)
         except LumctlError as error:
-            state.effects.say(f"{state.job.name} may still change its phases: {error.message}")
+            hint = f" ({error.hint})" if error.hint else ""
+            state.effects.say(f"{state.job.name} may still change its phases: {error.message}{hint}")
 
 
 def with_this_python(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from lumctl.context import phase_log
 from lumctl.store import Store, StoreError
 
 Entry = tuple[str, Mapping[str, Any], float]
@@ -41,7 +40,7 @@ class PhaseJournal:
         while (entry := self._entries.get()) is not None:
             kind, data, at = entry
             try:
-                phase_log.write(self._store, kind, data, at=at, who=self._who)
+                self._store.journal.remark(kind, data, at=at, who=self._who)
                 self._failed = False
             except StoreError as error:
                 if not self._failed:

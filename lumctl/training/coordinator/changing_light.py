@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lumctl.context.phase_log import CHANGES, ENTRY_EVERY_S
+from lumctl.context.phase_log import ENTRY_EVERY_S
+from lumctl.store.journal import LIGHT_CHANGES
 from lumctl.training.phase_control import PhaseControl, ProofManner
 from lumctl.training.phase_evidence import PhaseEvidence
 from lumctl.training.phase_permission import PhasePermit
@@ -29,7 +30,7 @@ class PhaseEffects:
     rest: Callable[[], None]
     """End all changes, and give all devices the phase on record."""
     journal: Callable[[str, Mapping[str, Any]], None]
-    """Add an entry of a kind of :mod:`lumctl.context.phase_log` to the journal."""
+    """Add an entry to the journal, of kind ``LIGHT_CHANGES`` or ``LIGHT_FAILED``."""
 
 
 @dataclass
@@ -88,16 +89,20 @@ class ChangingLight:
         return 0.0 if at is None else round(self.took_s.get(at, 0.0), 6)
 
     def write_entry(self, now: float) -> None:
-        """Write into the journal what has changed and was shown since the last entry, if anything."""
+        """Write into the journal what has changed and was shown since the last entry, if anything.
+
+        At the end of a group (``now`` is infinite) it always says that nothing is shown any more.
+        """
         evidence, permit = self.evidence, self.permit
         if evidence is None or permit is None:
             return
         counts = (self.changes, evidence.by_traffic, evidence.by_proof, evidence.proven)
-        if counts != self.counts_at_entry:
+        is_last = now == math.inf
+        if is_last or counts != self.counts_at_entry:
             names = ("changes", "by_traffic", "by_proof", "proven_steps")
-            shown = {phase: round(at, 3) for phase, at in evidence.shown.items()}
+            shown = {} if is_last else {phase: round(at, 3) for phase, at in evidence.shown.items()}
             data = {**dict(zip(names, counts, strict=True)), "worst_s": round(self.worst_s, 6), "shown": shown}
-            self.effects.journal(CHANGES, {"plan": permit.plan, "permit": permit.name, **data})
+            self.effects.journal(LIGHT_CHANGES, {"plan": permit.plan, "permit": permit.name, **data})
         self.counts_at_entry, self.worst_s, self.entry_at = counts, 0.0, now + ENTRY_EVERY_S
 
     def doubts(self) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lumctl import store
-from lumctl.context.phase_log import FAILED
 from lumctl.devices.errors import DeviceError, DeviceUnreachableError, RackLeasedError
 from lumctl.errors import LumctlError, UnreachableError
+from lumctl.store.journal import LIGHT_FAILED
 from lumctl.training.coordinator import failures, job_end
 from lumctl.training.coordinator.changing_light import ChangingLight
 from lumctl.training.coordinator.state import JobEnd, JobState
@@ -257,7 +257,7 @@ def failed(state: JobState, permit: PhasePermit, rail: int, number: int, why: st
         light.again = True
         devices, phase = permit.rails[rail].devices, light.control.rails[rail].changing_to
         state.effects.say(f"{', '.join(devices)}: the light did not change: {why}")
-        light.effects.journal(FAILED, {"plan": permit.plan, "devices": list(devices), "phase": phase, "why": why})
+        light.effects.journal(LIGHT_FAILED, {"plan": permit.plan, "devices": list(devices), "phase": phase, "why": why})
         light.control.failed(rail, number, why)
 
 
@@ -290,7 +290,9 @@ def _is_wrong(
     why = f"{_named(permit, result)} is wrong: {result.wrong}"
     state.effects.say(f"{why}; {evidence.proven} steps are proven")
     devices = list(permit.rails[result.rail].devices)
-    light.effects.journal(FAILED, {"plan": permit.plan, "devices": devices, "phase": result.phase, "why": result.wrong})
+    light.effects.journal(
+        LIGHT_FAILED, {"plan": permit.plan, "devices": devices, "phase": result.phase, "why": result.wrong}
+    )
     failures.fail(state, [], why, result.began)
 
 

@@ -17,6 +17,7 @@ from lumctl.inventory.load import example, load_inventory
 from lumctl.inventory.phase_records import phase_of, phase_permit
 from lumctl.sim.launch import launch
 from lumctl.store import store_at
+from lumctl.store.journal import LIGHT_CHANGES, LIGHT_FAILED
 from lumctl.swap.fabric import plan_fabric
 from lumctl.swap.planning import plan_swap
 from lumctl.swap.rollback import plan_rollback
@@ -172,7 +173,7 @@ def test_circuits_of_a_job_that_changes_light_are_ok_if_it_has_shown_that_lately
 
     def shows(at, phase="pipeline", permit=permit, job=JOB):
         data = {"job": job, "permit": permit, "shown": {phase: at}}
-        phase_log.write(store, phase_log.CHANGES, data, at=context.now(), who="me")
+        store.journal.remark(LIGHT_CHANGES, data, at=context.now(), who="me")
         return states()
 
     assert states() == {"unknown"}
@@ -181,6 +182,9 @@ def test_circuits_of_a_job_that_changes_light_are_ok_if_it_has_shown_that_lately
     assert shows(context.now() - phase_log.FRESH_S) == {"unknown"}
     assert shows(context.now(), phase="gradients") == {"unknown"}
     assert shows(context.now(), permit="another") == {"unknown"}
+    assert shows(context.now()) == {"ok"}
+    store.journal.remark(LIGHT_FAILED, {"job": JOB, "why": "it hears another"}, at=context.now(), who="me")
+    assert states() == {"unknown"}
     assert shows(context.now(), job="other") == {"unknown"}
     assert shows(context.now() + 60) == {"unknown"}
     assert shows(context.now()) == {"ok"}

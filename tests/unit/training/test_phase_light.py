@@ -5,9 +5,10 @@ from fake_cluster import TOKEN, FakeCluster, at_work
 from fake_light import GRADIENTS, PIPELINE, permit_for
 
 from lumctl import store
-from lumctl.context.phase_log import CHANGES, ENTRY_EVERY_S, FAILED
+from lumctl.context.phase_log import ENTRY_EVERY_S
 from lumctl.devices.errors import GatewayUnreachableError
 from lumctl.errors import UnreachableError
+from lumctl.store.journal import LIGHT_CHANGES, LIGHT_FAILED
 from lumctl.training.coordinator import agent_reports, phase_light, requests
 from lumctl.training.coordinator.state import JobEnd, JobStage
 from lumctl.training.phase_evidence import PROVED_EVERY_S
@@ -373,7 +374,7 @@ def test_what_changed_and_was_shown_is_written_into_the_journal_and_each_failure
     uses(cluster, 0, 2)
     cluster.wait(ENTRY_EVERY_S)
     (kind, entry), *_ = cluster.light.entries
-    assert (kind, entry["changes"], entry["plan"]) == (CHANGES, 1, "plan-1")
+    assert (kind, entry["changes"], entry["plan"]) == (LIGHT_CHANGES, 1, "plan-1")
     assert set(entry["shown"]) == {PIPELINE, GRADIENTS}
     cluster.light.held = True
     wants(cluster, 0, PIPELINE, 2)
@@ -382,7 +383,7 @@ def test_what_changed_and_was_shown_is_written_into_the_journal_and_each_failure
     permit, rail, _, number = cluster.light.changes.pop()
     phase_light.failed(cluster.state, permit, rail, number, "rail0 refuses")
     assert cluster.light.entries[-1] == (
-        FAILED,
+        LIGHT_FAILED,
         {"plan": "plan-1", "devices": ["rail0"], "phase": PIPELINE, "why": "rail0 refuses"},
     )
 
@@ -414,3 +415,13 @@ def test_a_job_whose_last_steps_are_not_proven_says_so_at_its_end(cluster, most_
         cluster.dead.append(process)
     cluster.settle()
     assert (cluster.state.phase, cluster.state.end, cluster.state.why_ended) == (JobStage.ENDED, end, words)
+
+
+def test_nothing_is_shown_any_more_when_the_ranks_leave_their_group(cluster):
+    cluster.wait(ENTRY_EVERY_S)
+    assert cluster.light.entries[-1][1]["shown"]
+    cluster.kill("h1-a#1")
+    while cluster.state.light.control is not None:
+        assert cluster.turn()
+    kind, entry = cluster.light.entries[-1]
+    assert (kind, entry["shown"]) == (LIGHT_CHANGES, {})
