@@ -18,6 +18,7 @@ from fake_cluster import TOKEN, FakeCluster, at_work
 from fake_light import GRADIENTS, PIPELINE
 
 from lumctl.training.coordinator import phase_light
+from lumctl.training.phase_traffic import Traffic
 from lumctl.training.protocol import phase_mac
 
 CHANGES = 100_000
@@ -48,8 +49,9 @@ class RequestedLight:
         self._cluster.light.end_change()
         row = [PIPELINE, GRADIENTS, "on-demand", None]
         said = {"changes": 2, "wait_s": 0.01, "hidden_s": 0.0, "worst_s": 0.01, "boundaries": [row]}
-        for _ in self._workers:
-            phase_light.stepped(self._state, number, said)
+        for worker in self._workers:
+            worker.done = number
+            phase_light.stepped(self._state, worker, {**said, "traffic": [Traffic(number, None)]})
 
     @property
     def confirmed(self) -> int:

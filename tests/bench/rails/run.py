@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,8 @@ def main() -> int:
         for path in folder.glob("*.jsonl") if sys.argv[1:] else ():
             Path(sys.argv[1], path.name).write_text(path.read_text())
     print(f"{light['changes']} changes of light in the job, {light['failed_changes']} failed")
-    for line in (*figures.lines(steps["job"], steps["bare"]), *memory.lines()):
-        print(line)
+    for line in chain(figures.lines(steps["job"], steps["bare"]), memory.lines()):
+        print(line, flush=True)
     print(f"{time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f}")
     return 1 if light["failed_changes"] else 0
 
